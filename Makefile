@@ -1,0 +1,41 @@
+# Short names for what `./agentbox.sh test` runs, and for the generated files. `make help` lists them.
+PY = .venv/bin/python
+
+.PHONY: help test lint types imports unit schema docs golden bench format
+
+help:  ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+test:  ## everything, as CI runs it
+	./agentbox.sh test --yes
+
+lint:  ## ruff
+	$(PY) -m ruff check . && $(PY) -m ruff format --check .
+
+types:  ## mypy, strict
+	$(PY) -m mypy agentbox
+
+imports:  ## the layers of .importlinter
+	.venv/bin/lint-imports
+
+unit:  ## the quick tests
+	./agentbox.sh test lint unit
+
+format:  ## rewrite the sources in the house's form
+	$(PY) -m ruff format . && $(PY) -m ruff check --fix .
+
+schema:  ## schema/agentbox.bundle.json
+	$(PY) -m agentbox.manifest.bundle
+
+docs: schema  ## the generated reference pages
+	$(PY) -m agentbox.cli.reference
+
+golden:  ## the golden files of the renderers
+	$(PY) tests/golden/goldens.py
+
+dclint:  ## the style checker of compose files, over the golden ones (needs npm)
+	npm ci --prefix tests/tools
+	tests/tools/node_modules/.bin/dclint --max-warnings 0 $(wildcard tests/golden/*/docker-compose.yml)
+
+bench:  ## every measured claim; raw numbers to bench/results
+	./agentbox.sh bench all

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Finds or makes the Python environment of this checkout, then hands over to the agentbox command.
+# --yes (anywhere before `--`) consents to installing Python itself; everything else is asked for by the command.
+set -eu
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
+venv=$here/.venv
+stamp=$venv/.requirements.sha256
+umask 022
+
+say() { printf '%s\n' "$*" >&2; }
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+usable() { "$1" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+
+consented() {
+  for word in "$@"; do
+    case $word in --) break ;; --yes | -y) return 0 ;; esac
+  done
+  [ -t 0 ] || return 1
+  printf 'Install python3 and python3-venv with apt? [y/N] ' >&2
+  read -r answer && case $answer in [yY]*) return 0 ;; esac
+  return 1
+}
+
+find_python() {
+  for python in /usr/bin/python3 python3 python3.14 python3.13 python3.12 python3.11; do
+    if command -v "$python" >/dev/null && usable "$python"; then return 0; fi
+  done
+  return 1
+}
+
+if ! find_python; then
+  if ! command -v apt-get >/dev/null || ! consented "$@"; then
+    say 'cannot run agentbox: it needs Python 3.11 or later with its venv module'
+    say '  Run: apt-get install python3 python3-venv   (or give --yes)'
+    exit 3
+  fi
+  say 'installing python3 and python3-venv ...'
+  log=$(mktemp)
+  if ! { as_root apt-get -qq update && as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install python3 python3-venv; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    say "cannot install Python: apt failed (its output is above and in $log)"
+    exit 3
+  fi
+  rm -f "$log"
+  find_python || { say 'cannot run agentbox: Debian installed no Python 3.11 or later'; exit 3; }
+fi
+
+wanted=$(sha256sum "$here/requirements.host" | cut -d ' ' -f 1)
+if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ]; then
+  "$python" "$here/agentbox/bootstrap_host.py" "$here" "$wanted" || exit 3
+fi
+exec "$venv/bin/python" -m agentbox "$@"

@@ -1,0 +1,5 @@
+"""`python -m agentbox` is the command line."""
+
+from agentbox.cli.main import main
+
+main()

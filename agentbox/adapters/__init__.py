@@ -1,0 +1,1 @@
+"""The five slots: contracts, implementations, and the one way to call them."""

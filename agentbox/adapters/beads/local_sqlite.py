@@ -1,0 +1,187 @@
+"""Beads in a SQLite file of the box."""
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import apsw
+
+from agentbox.adapters import context
+from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.beads import checks, closing, contract, create, deps, leases
+from agentbox.adapters.beads.contract import ALL, Bead, BeadFilter, BeadSpec, Claim
+from agentbox.adapters.beads.rows import beads, find, ms
+from agentbox.adapters.beads.schema import MIGRATIONS
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import AdapterError
+from agentbox.adapters.sqlite import Database, row
+from agentbox.adapters.text import check_range, check_text, cursor_of, json_text, key_of
+from agentbox.adapters.wire import JsonValue
+
+T = TypeVar("T")
+DEFAULT_LEASE = 60  # seconds
+
+
+class LocalSqliteBeads(Adapter):
+    """`beads.db`. Before each call expired leases are settled, so that what a read shows is what a claim would meet."""
+
+    slot = "beads"
+    impl = "local-sqlite"
+
+    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+        super().__init__(cfg, deps)
+        self._db = Database(cfg.directory / "beads.db", MIGRATIONS, self.slot, self.impl)
+        self._lease_s = int(cfg.option("lease_seconds", DEFAULT_LEASE))
+
+    async def open(self, deadline: Deadline) -> None:
+        await self._db.open()
+
+    async def close(self) -> None:
+        await self._db.close()
+
+    async def health(self) -> Health:
+        """Writes a time and reads it back."""
+        now = self._now()
+        try:
+            await self._db.write(lambda db: db.execute("INSERT OR REPLACE INTO pulse VALUES (0, ?)", (now,)))
+            found = await self._db.read(lambda db: row(db, "SELECT at FROM pulse"))
+        except AdapterError as error:
+            return self.health_is("down", error.message)
+        if found is None or not self._db.still_there():
+            return self.health_is("down", f"{self._db.path.name} is gone")
+        return self.health_is("ok", "")
+
+    async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
+        good = checks.check_spec(spec)
+        return await self._write(lambda db, now: create.create(db, self.deps.ids, now, good, None))
+
+    async def create_child(self, parent_id: str, spec: BeadSpec) -> tuple[Bead, bool]:
+        good = checks.check_spec(spec)
+        return await self._write(lambda db, now: create.create(db, self.deps.ids, now, good, parent_id))
+
+    async def add_dep(self, bead_id: str, blocker_id: str) -> None:
+        await self._write(lambda db, now: deps.add(db, now, bead_id, blocker_id))
+
+    async def remove_dep(self, bead_id: str, blocker_id: str) -> None:
+        await self._write(lambda db, now: deps.remove(db, now, bead_id, blocker_id))
+
+    async def claim(self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None) -> Claim:
+        checks.check_lease(lease_id, lease_s)
+        check_text(assignee, "/assignee", longest=contract.MAX_TITLE)
+        seconds = lease_s or self._lease_s
+        return await self._write(lambda db, now: leases.claim(db, now, bead_id, assignee, lease_id, seconds))
+
+    async def claim_next(
+        self,
+        assignee: str,
+        *,
+        lease_id: str,
+        lease_s: int | None = None,
+        parent_id: str | None = None,
+        tags: tuple[str, ...] = (),
+    ) -> Claim | None:
+        checks.check_lease(lease_id, lease_s)
+        check_text(assignee, "/assignee", longest=contract.MAX_TITLE)
+        checks.check_tags(tags)
+        seconds = lease_s or self._lease_s
+
+        def job(db: apsw.Connection, now: int) -> Claim | None:
+            create.make_due(db, self.deps.ids, now)
+            return leases.claim_next(db, now, assignee, lease_id, seconds, parent_id, tags)
+
+        return await self._write(job)
+
+    async def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> Claim:
+        checks.check_lease(lease_id, lease_s)
+        seconds = lease_s or self._lease_s
+        return await self._write(lambda db, now: leases.heartbeat(db, now, bead_id, lease_id, seconds))
+
+    async def release(self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = "") -> Bead:
+        checks.check_lease(lease_id)
+        checks.check_release(delay_s, note)
+        return await self._write(lambda db, now: leases.release(db, now, bead_id, lease_id, delay_s, note))
+
+    async def close_bead(
+        self,
+        bead_id: str,
+        *,
+        outcome: str = "done",
+        note: str = "",
+        result: JsonValue = None,
+        lease_id: str | None = None,
+    ) -> Bead:
+        checks.check_outcome(outcome)
+        checks.check_note(note)
+        text = json_text(result, "/result", most=contract.MAX_DOCUMENT)
+        forced = "admin" in context.current().scopes
+        return await self._write(
+            lambda db, now: closing.close(
+                db, now, bead_id, outcome=outcome, note=note, result=text, lease_id=lease_id, forced=forced
+            )
+        )
+
+    async def ready(self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
+        check_range(limit, "/limit", contract.LIMIT)
+        listing = ["ready", parent_id]
+        after = key_of(cursor, listing, 3)
+        if await self._db.read(lambda db: create.any_due(db, self._now())):
+            await self._write(lambda db, now: create.make_due(db, self.deps.ids, now))
+
+        def job(db: apsw.Connection, now: int) -> Page[Bead]:
+            where, values = leases.ready_where(now, parent_id)
+            if after is not None:
+                where += " AND (b.priority, b.rank, b.id) > (?, ?, ?)"
+                values += after
+            found = beads(db, f"WHERE {where} ORDER BY b.priority, b.rank, b.id LIMIT ?", (*values, limit + 1))
+            last = found[limit - 1] if len(found) > limit else None
+            key = None if last is None else (last.priority, ms(last.not_before or last.created_at), last.id)
+            return Page(items=found[:limit], next_cursor=None if key is None else cursor_of(listing, key))
+
+        return await self._read(job)
+
+    async def show(self, bead_id: str) -> Bead:
+        return await self._read(lambda db, _now: find(db, bead_id))
+
+    async def list(self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
+        check_range(limit, "/limit", contract.LIMIT)
+        listing = ["list", flt.to_wire()]
+        after = key_of(cursor, listing, 1)
+        named = {name: value for name, value in flt.to_wire().items() if value is not None and name != "tag"}
+        where = "".join(f" AND b.{name} = ?" for name in named)
+        values: tuple[object, ...] = tuple(named.values())
+        if flt.tag is not None:
+            where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = ? AND t.bead_id = b.id)"
+            values += (flt.tag,)
+        if after is not None:
+            where += " AND b.id > ?"
+            values += tuple(after)
+        found = await self._read(
+            lambda db, _now: beads(db, f"WHERE TRUE{where} ORDER BY b.id LIMIT ?", (*values, limit + 1))
+        )
+        more = len(found) > limit
+        return Page(items=found[:limit], next_cursor=cursor_of(listing, (found[limit - 1].id,)) if more else None)
+
+    def _now(self) -> int:
+        return ms(self.deps.clock.now())
+
+    async def _write(self, job: Callable[[apsw.Connection, int], T]) -> T:
+        def settled(db: apsw.Connection) -> T:
+            now = self._now()
+            leases.settle(db, now)
+            return job(db, now)
+
+        return await self._db.write(settled)
+
+    async def _read(self, job: Callable[[apsw.Connection, int], T]) -> T:
+        """In a reader, unless an expired lease must be settled first."""
+
+        def unless_expired(db: apsw.Connection) -> T | object:
+            now = self._now()
+            return _SETTLE if leases.any_expired(db, now) else job(db, now)
+
+        found = await self._db.read(unless_expired)
+        if found is _SETTLE:
+            return await self._write(job)
+        return cast(T, found)
+
+
+_SETTLE = object()

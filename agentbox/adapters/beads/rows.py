@@ -1,0 +1,80 @@
+"""Rows of `beads.db` as records, and the statements that every part of the slot needs."""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import apsw
+
+from agentbox.adapters.beads.contract import Bead
+from agentbox.adapters.errors import NotFound
+from agentbox.adapters.sqlite import row, rows
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_COLUMNS = (
+    "id", "kind", "parent_id", "title", "creator", "body", "priority", "tags", "data", "dedup_key", "not_before",
+    "every", "overlap", "max_attempts", "status", "assignee", "lease_expires_at", "outcome", "note", "result", "attempts",
+    "revision", "created_at", "updated_at", "closed_at",
+)  # fmt: skip
+_TIMES = ("not_before", "lease_expires_at", "created_at", "updated_at", "closed_at")
+_JSON = ("data", "result")
+SELECT = (
+    f"SELECT {', '.join('b.' + name for name in _COLUMNS)}, "
+    "(SELECT json_group_array(blocker_id ORDER BY blocker_id) FROM deps WHERE bead_id = b.id) FROM beads b "
+)
+# A bead waits while one of its blockers is not closed as done.
+BLOCKED = (
+    "EXISTS (SELECT 1 FROM deps d JOIN beads k ON k.id = d.blocker_id "
+    "WHERE d.bead_id = b.id AND NOT (k.status = 'closed' AND k.outcome = 'done'))"
+)
+
+
+def ms(moment: datetime) -> int:
+    """Milliseconds since 1970."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def moment(milliseconds: int) -> datetime:
+    """The inverse of `ms`."""
+    return _EPOCH + timedelta(milliseconds=milliseconds)
+
+
+def bead_of(found: Sequence[Any]) -> Bead:
+    """A row of `SELECT` as a record."""
+    values = dict(zip(_COLUMNS, found, strict=False))
+    for name in _TIMES:
+        values[name] = None if values[name] is None else moment(values[name])
+    for name in _JSON:
+        values[name] = json.loads(values[name])
+    values["tags"] = tuple(json.loads(values["tags"]))
+    return Bead(**values, blocked_by=tuple(json.loads(found[-1])))
+
+
+def find(db: apsw.Connection, bead_id: str) -> Bead:
+    """The bead. Raises NotFound."""
+    found = row(db, SELECT + "WHERE b.id = ?", (bead_id,))
+    if found is None:
+        raise NotFound(f"cannot find bead {bead_id}: there is none", resource="bead", id=bead_id)
+    return bead_of(found)
+
+
+def beads(db: apsw.Connection, where: str, values: Iterable[Any]) -> tuple[Bead, ...]:
+    """Every bead of a query that goes on after `FROM beads b`."""
+    return tuple(bead_of(found) for found in rows(db, SELECT + where, values))
+
+
+def change(db: apsw.Connection, bead_id: str, now: int, **columns: Any) -> Bead:
+    """Sets columns, adds 1 to the revision, and returns the bead. `updated_at` never goes back."""
+    sets = "".join(f", {name} = :{name}" for name in columns)
+    db.execute(
+        f"UPDATE beads SET revision = revision + 1, updated_at = max(updated_at, :now){sets} WHERE id = :id",
+        {**columns, "now": now, "id": bead_id},
+    )
+    return find(db, bead_id)
+
+
+def lease_of(db: apsw.Connection, bead_id: str) -> str | None:
+    """The lease id as stored. It never leaves this package."""
+    found = row(db, "SELECT lease_id FROM beads WHERE id = ?", (bead_id,))
+    return None if found is None else found[0]

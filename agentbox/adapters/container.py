@@ -1,0 +1,119 @@
+"""All five slots of a program: opened together, watched, reached through stable typed proxies."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, cast
+
+from agentbox.adapters.base import SLOTS, Deps, SlotConfig, SlotName, slot_config
+from agentbox.adapters.beads.contract import Beads
+from agentbox.adapters.dispatch import Pipeline, Tools
+from agentbox.adapters.events.contract import Events
+from agentbox.adapters.journal import Journal
+from agentbox.adapters.machine import OpenFailed, SlotMachine, SlotStatus
+from agentbox.adapters.memory.contract import Memory
+from agentbox.adapters.orchestrator.contract import Orchestrator
+from agentbox.adapters.pods.contract import Pods
+from agentbox.adapters.proxy import proxy_for
+from agentbox.adapters.spans import NoSpans, Spans
+from agentbox.adapters.timing import Timing
+from agentbox.errors import AgentboxError
+from agentbox.plan.model import Plan
+from agentbox.privacy import Guard, guard_of
+from agentbox.settings import Paths
+
+
+class CannotStart(AgentboxError):
+    """A required orchestrator did not open at the start of the program."""
+
+
+class Container:
+    """`start` opens, `stop` closes. The proxies are there from the beginning; before a slot is open they refuse with
+    SlotUnavailable. Raises UnknownAdapterImpl when made with an implementation that does not exist."""
+
+    def __init__(
+        self, configs: Mapping[SlotName, SlotConfig], deps: Deps, guard: Guard, *,
+        timing: Timing | None = None, spans: Spans | None = None, on_change: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._timing = timing or Timing()
+        self._on_change = on_change
+        self._slots = {slot: SlotMachine(configs[slot], deps, self._timing, self._changed) for slot in SLOTS}
+        self.journal = Journal(self._slots["events"], deps.metrics)
+        tools = Tools(
+            metrics=deps.metrics, guard=guard, journal=self.journal,
+            events_required=configs["events"].required, spans=spans or NoSpans(),
+        )  # fmt: skip
+        made = {slot: proxy_for(slot, Pipeline(slot, self._slots[slot], tools)) for slot in SLOTS}
+        self.beads = cast(Beads, made["beads"])
+        self.pods = cast(Pods, made["pods"])
+        self.memory = cast(Memory, made["memory"])
+        self.events = cast(Events, made["events"])
+        self.orchestrator = cast(Orchestrator, made["orchestrator"])
+        self.journal.bind(self.events)
+
+    async def start(self) -> None:
+        """Opens all slots at once, each within its own time; one that fails is down and is tried again.
+
+        Raises CannotStart when the orchestrator is required and fails.
+        """
+        outcomes = await asyncio.gather(
+            *(machine.open_first() for machine in self._slots.values()), return_exceptions=True
+        )
+        for slot, outcome in zip(self._slots, outcomes, strict=True):
+            if outcome is None or (isinstance(outcome, OpenFailed) and not self._fatal(slot)):
+                continue
+            await self.stop()
+            if isinstance(outcome, OpenFailed):
+                raise CannotStart(
+                    f"cannot open the required slot {slot}: {outcome}", "`agentbox logs` shows what its program says"
+                )
+            raise outcome
+        await self.journal.release()
+        for machine in self._slots.values():
+            machine.watch()
+
+    async def stop(self) -> None:
+        """Closes orchestrator first, events last, in 10 s at most."""
+        order: tuple[tuple[SlotName, ...], ...] = (("orchestrator",), ("beads", "pods", "memory"), ("events",))
+        try:
+            async with asyncio.timeout(self._timing.stop):
+                for group in order:
+                    if group == ("events",):
+                        await self.journal.drain()
+                    await asyncio.gather(*(self._slots[slot].stop() for slot in group))
+        except TimeoutError as error:
+            raise AgentboxError(f"cannot close the slots: not done within {self._timing.stop:g} s") from error
+
+    def status(self) -> dict[SlotName, SlotStatus]:
+        """How each slot is now."""
+        return {slot: machine.status for slot, machine in self._slots.items()}
+
+    def capabilities(self, slot: SlotName) -> frozenset[str]:
+        """What the instance that serves now can do; empty while the slot is down."""
+        return self._slots[slot].serving.capabilities
+
+    def reconfigure(self, slot: SlotName, cfg: SlotConfig) -> None:
+        """Gives a slot another configuration; it changes over in the background."""
+        self._slots[slot].reconfigure(cfg)
+
+    def _fatal(self, slot: SlotName) -> bool:
+        return slot == "orchestrator" and self._slots[slot].cfg.required
+
+    def _changed(self, _machine: SlotMachine, type: str, data: dict[str, Any]) -> None:
+        self.journal.record_soon(type, data)
+        if self._on_change is not None:
+            self._on_change()
+
+
+class Secrets(Protocol):
+    """Reads the credentials that a slot's options name; `agentbox.settings` in a box."""
+
+    def __call__(self, slot: SlotName) -> Mapping[str, str]: ...
+
+
+def container_of(
+    plan: Plan, paths: Paths, deps: Deps, *,
+    timing: Timing | None = None, spans: Spans | None = None, on_change: Callable[[], None] | None = None, secrets: Secrets | None = None,
+) -> Container:  # fmt: skip
+    """The container of a box, as its plan states it."""
+    configs = {slot: slot_config(plan, paths, slot, secrets(slot) if secrets else None) for slot in SLOTS}
+    return Container(configs, deps, guard_of(plan.privacy), timing=timing, spans=spans, on_change=on_change)

@@ -1,0 +1,40 @@
+"""The caller's context of a slot call: carried in a context variable, not in signatures."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from agentbox.adapters.deadline import Deadline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallContext:
+    """Who calls, on whose behalf, and until when. `principal` "" means the control plane itself."""
+
+    principal: str = ""
+    scopes: frozenset[str] = frozenset()
+    request_id: str = ""
+    agent_id: str | None = None
+    session_id: str | None = None
+    trace_id: str | None = None
+    deadline: Deadline | None = None
+
+
+CORE = CallContext(scopes=frozenset({"core"}))
+_current: ContextVar[CallContext] = ContextVar("agentbox_call", default=CORE)
+
+
+def current() -> CallContext:
+    """The context of the call that runs now; `CORE` where nobody set one."""
+    return _current.get()
+
+
+@contextmanager
+def calling(context: CallContext) -> Iterator[CallContext]:
+    """Runs the body as that caller."""
+    token = _current.set(context)
+    try:
+        yield context
+    finally:
+        _current.reset(token)

@@ -1,0 +1,25 @@
+"""A point in monotonic time by which a call must have ended."""
+
+import time
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Deadline:
+    """`at` is in seconds of `time.monotonic()`, which is also the clock of the event loop on Linux."""
+
+    at: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Self:
+        """That many seconds from now."""
+        return cls(time.monotonic() + seconds)
+
+    def remaining(self) -> float:
+        """Seconds left, never below 0."""
+        return max(0.0, self.at - time.monotonic())
+
+    @property
+    def passed(self) -> bool:
+        return time.monotonic() >= self.at

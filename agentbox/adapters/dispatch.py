@@ -1,0 +1,269 @@
+"""The one way into a slot: observe, deadline, privacy, intent, method, journal (slots.md 4), in that order."""
+
+import asyncio
+import hashlib
+import inspect
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agentbox.adapters import context
+from agentbox.adapters.base import Adapter, SlotConfig, SlotName
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import (
+    AdapterDisabled,
+    AdapterError,
+    AdapterTimeout,
+    AdapterWriteRejected,
+    BackendError,
+    SlotUnavailable,
+)
+from agentbox.adapters.journal import Journal
+from agentbox.adapters.methods import CONTRACTS, METHODS, MethodSpec
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.spans import NoSpans, Span, Spans
+from agentbox.adapters.wire import to_wire
+from agentbox.canonical import canonical_json
+from agentbox.privacy import Guard, Rejected
+
+OUTCOMES = {
+    400: "invalid", 403: "denied", 404: "not_found", 409: "conflict", 410: "precondition", 412: "precondition",
+    413: "invalid", 415: "invalid", 422: "invalid", 429: "quota", 504: "timeout", 507: "quota",
+}  # fmt: skip
+
+
+CONNECTION = (SlotUnavailable, BackendError, AdapterTimeout)
+
+
+class Source(Protocol):
+    """Where the pipeline gets the instance that serves now; the state machine of the slot."""
+
+    @property
+    def cfg(self) -> SlotConfig: ...
+
+    @property
+    def serving(self) -> Adapter:
+        """The instance, for a stream."""
+        ...
+
+    def using(self) -> AbstractContextManager[Adapter]:
+        """The instance, kept from being closed while the body runs."""
+        ...
+
+    def suspect(self) -> None:
+        """A call met a connection-class error: look at the slot's health now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What the stages need besides the slot. `events_required`: an intent that cannot be journalled refuses the call."""
+
+    metrics: Metrics
+    guard: Guard
+    journal: Journal
+    events_required: bool
+    spans: Spans = field(default_factory=NoSpans)
+
+
+def outcome_of(error: BaseException) -> str:
+    """The word of `outcome` for a failure."""
+    match error:
+        case AdapterDisabled():
+            return "disabled"
+        case SlotUnavailable():
+            return "unavailable"
+        case AdapterWriteRejected():
+            return "rejected"
+        case AdapterError():
+            return OUTCOMES.get(error.status, "error")
+        case asyncio.CancelledError():
+            return "cancelled"
+    return "error"
+
+
+@dataclass(slots=True)
+class Call:
+    """One call on its way through the stages."""
+
+    impl: str
+    span: Span
+    reached: bool = False  # the adapter was called
+
+
+class Pipeline:
+    """The stages around the methods of one slot."""
+
+    def __init__(self, slot: SlotName, source: Source, tools: Tools) -> None:
+        self._slot = slot
+        self._source = source
+        self._tools = tools
+        self._signatures = {spec.name: inspect.signature(getattr(CONTRACTS[slot], spec.name)) for spec in METHODS[slot]}
+
+    async def call(self, spec: MethodSpec, *args: Any, **kwargs: Any) -> Any:
+        """Runs a method that returns once."""
+        arguments = self._bind(spec, args, kwargs)
+        result: Any = None
+        failure: AdapterError | None = None
+        with self._observe(spec) as call:
+            try:
+                async with self._deadline(spec, arguments):
+                    arguments = self._redact(spec, arguments)
+                    await self._intend(spec, arguments)
+                    with self._source.using() as instance:
+                        call.impl, call.reached = instance.impl, True
+                        result = await getattr(instance, spec.name)(**arguments)
+            except AdapterError as error:
+                failure = error
+                if isinstance(error, CONNECTION):
+                    self._source.suspect()
+            if spec.journal and call.reached:
+                await self._write_down(spec, arguments, result, failure)
+            if failure is not None:
+                raise failure
+        return result
+
+    def stream(self, spec: MethodSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AsyncGenerator[Any]:
+        """Runs a method that yields; it is called now, its span ends at its first item."""
+        instance = self._source.serving
+        found = getattr(instance, spec.name)(**self._bind(spec, args, kwargs))
+        return self._items(spec, instance, found)
+
+    async def _items(self, spec: MethodSpec, instance: Adapter, found: Any) -> AsyncGenerator[Any]:
+        items = self._tools.metrics.stream_items.labels(self._slot, spec.name)
+        try:
+            with self._observe(spec) as call:
+                call.impl = instance.impl
+                first = await anext(found, _END)
+            if first is _END:
+                return
+            items.inc()
+            yield first
+            async for item in found:
+                items.inc()
+                yield item
+        finally:
+            if (end := getattr(found, "aclose", None)) is not None:
+                await end()
+
+    def _bind(self, spec: MethodSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        bound = self._signatures[spec.name].bind(None, *args, **kwargs)
+        return {name: value for name, value in bound.arguments.items() if name != "self"}
+
+    @contextmanager
+    def _observe(self, spec: MethodSpec) -> Iterator[Call]:
+        here, loop, metrics = context.current(), asyncio.get_running_loop(), self._tools.metrics
+        attributes = {
+            "agentbox.request_id": here.request_id,
+            "agentbox.agent_id": here.agent_id or "",
+            "agentbox.session_id": here.session_id or "",
+        }
+        started, outcome = loop.time(), "ok"
+        with self._tools.spans.span(f"agentbox.adapter.{self._slot}.{spec.name}", attributes) as span:
+            call = Call(self._source.cfg.use, span)
+            try:
+                yield call
+            except BaseException as error:
+                outcome = outcome_of(error)
+                span.set("error.type", error.code if isinstance(error, AdapterError) else type(error).__name__)
+                raise
+            finally:
+                span.set("adapter.impl", call.impl)
+                metrics.dispatch.labels(self._slot, spec.name, call.impl, outcome).inc()
+                metrics.duration.labels(self._slot, spec.name, call.impl).observe(loop.time() - started)
+
+    def _deadline(self, spec: MethodSpec, arguments: Mapping[str, Any]) -> "_Within":
+        seconds = spec.deadline_s
+        if spec.deadline_plus is not None:
+            argument, option = spec.deadline_plus
+            given = arguments.get(argument, self._signatures[spec.name].parameters[argument].default)
+            seconds += self._source.cfg.option(option, 5.0) if given is None else given
+        own = Deadline.after(seconds)
+        caller = context.current().deadline
+        return _Within(self._slot, spec.name, own if caller is None else min(own, caller))
+
+    def _redact(self, spec: MethodSpec, arguments: dict[str, Any]) -> dict[str, Any]:
+        if not spec.text_fields and not spec.identifiers:
+            return arguments
+        try:
+            found = self._tools.guard.clean(self._slot, spec.name, arguments, spec.text_fields, spec.identifiers)
+        except Rejected as error:
+            raise AdapterWriteRejected(
+                f"cannot write to {self._slot}: {error}", slot=self._slot, method=spec.name
+            ) from error
+        for name, count in found.counts.items():
+            self._tools.metrics.redactions.labels(self._slot, spec.name, name).inc(count)
+        if found.failed:
+            self._tools.metrics.redaction_failures.labels(self._slot, "soft").inc(found.failed)
+        return found.document
+
+    async def _intend(self, spec: MethodSpec, arguments: Mapping[str, Any]) -> None:
+        if not spec.intent or self._tools.journal.off:
+            return
+        event = intent_event(spec, arguments)
+        if self._tools.events_required:
+            await self._tools.journal.require(spec.intent, event)
+        else:
+            await self._tools.journal.record(spec.intent, event)
+
+    async def _write_down(
+        self, spec: MethodSpec, arguments: Mapping[str, Any], result: Any, failure: AdapterError | None
+    ) -> None:
+        if spec.name == "claim_next" and result is None and failure is None:
+            return  # nothing was written
+        data = {
+            "slot": self._slot,
+            "method": spec.name,
+            "id": _id_of(arguments, result),
+            "outcome": "ok" if failure is None else outcome_of(failure),
+            "args_sha256": hashlib.sha256(canonical_json(to_wire(arguments))).hexdigest(),
+        }
+        await self._tools.journal.shielded(lambda: self._tools.journal.record("slot.write", data))
+
+
+_END = object()
+
+
+class _Within:
+    """A block that ends by a deadline, or raises AdapterTimeout."""
+
+    def __init__(self, slot: SlotName, method: str, deadline: Deadline) -> None:
+        self._slot, self._method = slot, method
+        self._left = deadline.remaining()
+        self._timeout = asyncio.timeout(self._left)
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError as late:
+            raise AdapterTimeout(
+                f"cannot finish {self._slot}.{self._method}: no answer within {self._left:.1f} s",
+                slot=self._slot, method=self._method, deadline_ms=round(self._left * 1000),
+            ) from late  # fmt: skip
+
+
+def intent_event(spec: MethodSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said before an agent is started or ended: names, never arguments or environment."""
+    if "spec" in arguments:
+        agent = arguments["spec"]
+        return {
+            "method": spec.name, "name": agent.name, "profile": agent.profile, "request_id": arguments["request_id"],
+            "parent_id": agent.parent_id,
+        }  # fmt: skip
+    handle = arguments["handle"]
+    return {"method": spec.name, "agent_id": handle.agent_id, "generation": handle.generation}
+
+
+def _id_of(arguments: Mapping[str, Any], result: Any) -> str | None:
+    """The name of what was written: from the arguments, else from the result (a bead, or a claim of one)."""
+    for name in ("bead_id", "path", "key"):
+        if name in arguments:
+            return str(arguments[name])
+    if isinstance(result, tuple):
+        result = result[0]
+    found = getattr(getattr(result, "bead", result), "id", None)
+    return None if found is None else str(found)

@@ -1,0 +1,128 @@
+"""The contract of the events slot (slots.md 3.4): the append-only, hash-chained journal."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from agentbox.adapters.wire import JsonObj, Record, record
+
+CONTRACT_VERSION = "1.0.0"
+GENESIS = "0" * 64
+MAX_DATA = 64 << 10  # bytes of one event's data as RFC 8785
+MAX_INTEGER = 2**53 - 1  # beyond it RFC 8785 cannot carry an integer
+LIMIT = (1, 1000)
+
+
+@record
+class NewEvent(Record):
+    """An event to append. `source` None means the caller; `id` None means a new one."""
+
+    type: str
+    data: JsonObj
+    source: str | None = None
+    subject: str | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+    id: str | None = None
+
+
+@record
+class Event(Record):
+    """An event as stored. `hash` = hex SHA-256 of ascii(prev_hash) and the RFC 8785 form of the rest."""
+
+    seq: int
+    id: str
+    ts: datetime
+    type: str
+    source: str
+    subject: str | None
+    agent_id: str | None
+    session_id: str | None
+    trace_id: str | None
+    data: JsonObj
+    prev_hash: str
+    hash: str
+
+
+@record
+class EventFilter(Record):
+    """All that is set must match. `types` are exact, or `prefix.*`."""
+
+    types: tuple[str, ...] = ()
+    source: str | None = None
+    subject: str | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+
+    def matches(self, event: Event) -> bool:
+        """Whether the event passes."""
+        return (
+            (not self.types or any(type_matches(pattern, event.type) for pattern in self.types))
+            and self.source in (None, event.source)
+            and self.subject in (None, event.subject)
+            and self.agent_id in (None, event.agent_id)
+            and self.session_id in (None, event.session_id)
+        )
+
+
+def type_matches(pattern: str, name: str) -> bool:
+    """`slot.*` matches every type below `slot.`; else equality."""
+    return name.startswith(pattern[:-1]) if pattern.endswith(".*") else name == pattern
+
+
+ALL = EventFilter()
+
+
+@record
+class EventBatch(Record):
+    """`next_since` covers the records that the filter left out, so that a filtered reader always advances."""
+
+    events: tuple[Event, ...]
+    next_since: int
+    head_seq: int
+
+
+@record
+class VerifyError(Record):
+    """Where the journal is damaged, and how. `line` counts from 1; 0 when the file as a whole is meant."""
+
+    file: str
+    line: int
+    seq: int | None
+    reason: str
+
+
+@record
+class VerifyReport(Record):
+    """What a verification found. `first_seq` and `last_seq` are -1 for an empty journal."""
+
+    ok: bool
+    first_seq: int
+    last_seq: int
+    tail_hash: str
+    error: VerifyError | None = None
+
+
+class Events(Protocol):
+    """The slot. Clauses V1 to V13 bind every implementation."""
+
+    async def append(self, events: Sequence[NewEvent]) -> tuple[Event, ...]:
+        """All or none, contiguous; returns once durable (capability `durable`)."""
+        ...
+
+    async def read(self, *, since: int = -1, limit: int = 100, flt: EventFilter = ALL) -> EventBatch: ...
+
+    def subscribe(self, *, since: int | None = None, flt: EventFilter = ALL) -> AsyncIterator[Event]:
+        """None = from now; else replay from after `since`, then live."""
+        ...
+
+    async def head(self) -> tuple[int, str]:
+        """Seq and hash of the last record; (-1, 64 zeros) when empty."""
+        ...
+
+    async def verify(self, *, from_seq: int = 0) -> VerifyReport: ...
+
+
+RECORDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind for kind in (NewEvent, Event, EventFilter, EventBatch, VerifyError, VerifyReport)
+}

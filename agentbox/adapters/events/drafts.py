@@ -1,0 +1,36 @@
+"""What a caller may append, as drafts: checked, with the caller's context filled in, in the bytes that will be hashed."""
+
+import re
+from typing import Any
+
+import rfc8785
+
+from agentbox.adapters.context import CallContext
+from agentbox.adapters.events import chain
+from agentbox.adapters.events.contract import NewEvent
+from agentbox.adapters.text import check_text
+from agentbox.adapters.wire import refuse, to_wire
+
+_TYPE = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+_LONGEST = 512
+
+
+def draft_of(event: NewEvent, caller: CallContext, box: str, new_id: str, at: str = "") -> chain.Draft:
+    """Raises ValidationError or ValueTooLarge, with a pointer below `at`."""
+    if not isinstance(event.type, str) or len(event.type) > 128 or _TYPE.fullmatch(event.type) is None:
+        raise refuse(f"{at}/type", "must be dotted lower case, at most 128 characters")
+    members: dict[str, Any] = {
+        "id": event.id if event.id is not None else new_id,
+        "type": event.type,
+        "source": event.source if event.source is not None else caller.principal or f"urn:agentbox:box:{box}",
+        "subject": event.subject,
+        "agent_id": event.agent_id if event.agent_id is not None else caller.agent_id,
+        "session_id": event.session_id if event.session_id is not None else caller.session_id,
+        "trace_id": caller.trace_id,
+    }
+    for name, text in members.items():
+        if text is not None:
+            check_text(text, f"{at}/{name}", longest=_LONGEST)
+    spelled = {name: rfc8785.dumps(text) for name, text in members.items()}
+    spelled["data"] = chain.canonical_data(event.data)
+    return chain.Draft({**members, "data": to_wire(event.data)}, spelled)

@@ -1,0 +1,139 @@
+"""The journal in files of the box."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import Future
+
+from agentbox.adapters import context
+from agentbox.adapters.base import Adapter, Deps, Health, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import AdapterError, SlotUnavailable
+from agentbox.adapters.events.contract import ALL, LIMIT, Event, EventBatch, EventFilter, NewEvent, VerifyReport
+from agentbox.adapters.events.drafts import draft_of
+from agentbox.adapters.events.live import Live
+from agentbox.adapters.events.verify import verify
+from agentbox.adapters.events.writer import Job
+from agentbox.adapters.text import check_range
+from agentbox.adapters.threads import in_thread
+from agentbox.adapters.wire import refuse
+
+PULL = 256  # records that a subscriber reads at once
+
+
+class LocalJsonlEvents(Adapter):
+    """Segments of JSON lines below the slot's folder. With `fsync = "interval"` it lacks the capability `durable`."""
+
+    slot = "events"
+    impl = "local-jsonl"
+    exclusive = True
+
+    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+        super().__init__(cfg, deps)
+        self._sync = cfg.option("fsync", "group")
+        self.capabilities = frozenset() if self._sync == "interval" else frozenset({"durable"})
+        self._live: Live | None = None
+        self._changed: asyncio.Event | None = None
+
+    async def open(self, deadline: Deadline) -> None:
+        """Checks the newest part, the rest in the background. Raises IntegrityError, SlotUnavailable (another writer)."""
+        loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        opening = asyncio.ensure_future(
+            in_thread(lambda: Live(self.cfg, self.deps, lambda: _call(loop, self._wake), self._sync))
+        )
+        try:
+            self._live = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_shut_late)
+            raise
+        if (torn := self._live.journal.torn) is not None:
+            name, size, digest = torn
+            found = NewEvent(type="journal.recovered", data={"segment": name, "bytes": size, "sha256": digest})
+            await self.append([found])
+
+    async def close(self) -> None:
+        live, self._live = self._live, None
+        self._wake()
+        if live is not None:
+            await in_thread(live.shut)
+
+    async def health(self) -> Health:
+        live = self._live
+        if live is None:
+            return self.health_is("down", "the journal is not open")
+        try:
+            complaint = await asyncio.get_running_loop().run_in_executor(live.pool, live.complaint)
+        except (AdapterError, OSError, ValueError, RuntimeError) as error:
+            complaint = f"cannot read the journal back: {type(error).__name__}"
+        return self.health_is("down" if complaint else "ok", complaint)
+
+    async def append(self, events: Sequence[NewEvent]) -> tuple[Event, ...]:
+        live = self._require()
+        if not events:
+            return ()
+        if len(events) > LIMIT[1]:
+            raise refuse("/events", f"has {len(events)} items, at most {LIMIT[1]} are allowed")
+        here = context.current()
+        drafts = [draft_of(e, here, self.cfg.box, self.deps.ids(), f"/events/{n}") for n, e in enumerate(events)]
+        future: Future[tuple[Event, ...]] = Future()
+        live.writer.put(Job(drafts, future))
+        return await asyncio.wrap_future(future)
+
+    async def read(self, *, since: int = -1, limit: int = 100, flt: EventFilter = ALL) -> EventBatch:
+        live = self._require()
+        check_range(limit, "/limit", LIMIT)
+        check_range(since, "/since", (-1, 2**53))
+        return await asyncio.get_running_loop().run_in_executor(live.pool, live.reader.batch, since, limit, flt)
+
+    def subscribe(self, *, since: int | None = None, flt: EventFilter = ALL) -> AsyncGenerator[Event]:
+        """Pulls from disk by cursor, so a slow reader holds up nobody and misses nothing."""
+        if since is None:
+            since = -1 if self._live is None else self._live.journal.head[0]
+        return self._follow(since, flt)
+
+    async def head(self) -> tuple[int, str]:
+        return self._require().journal.head
+
+    async def verify(self, *, from_seq: int = 0) -> VerifyReport:
+        live = self._require()
+        until, directory = live.journal.head[0], self.cfg.directory
+        return await asyncio.get_running_loop().run_in_executor(
+            live.pool, lambda: verify(directory, from_seq=from_seq, until=until, stop=live.stopping.is_set)
+        )
+
+    async def _follow(self, at: int, flt: EventFilter) -> AsyncGenerator[Event]:
+        while True:
+            changed = self._changed
+            batch = await self.read(since=at, limit=PULL, flt=flt)
+            for event in batch.events:
+                yield event
+            at = batch.next_since
+            if at >= batch.head_seq and changed is not None:
+                await changed.wait()
+
+    def _wake(self) -> None:
+        """Tells every subscriber to look again."""
+        if self._changed is not None:
+            changed, self._changed = self._changed, asyncio.Event()
+            changed.set()
+
+    def _require(self) -> Live:
+        if self._live is None:
+            raise SlotUnavailable(
+                "cannot use events: the journal is not open", slot="events", impl=self.impl, since=None
+            )
+        if self._live.damage is not None:
+            raise self._live.damage
+        return self._live
+
+
+def _call(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
+    """Runs in the writer's thread, which may outlive the loop when a program ends without closing."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(work)
+
+
+def _shut_late(opening: "asyncio.Future[Live]") -> None:
+    """Opening was given up, and came true after all."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().shut()

@@ -1,0 +1,46 @@
+"""One writer a journal: an exclusive `flock` held while it is open."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from agentbox.adapters.errors import SlotUnavailable
+
+
+class WriterLock:
+    """Held from `take` to `drop`; the kernel drops it when the process dies."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd = -1
+
+    def take(self) -> None:
+        """Raises SlotUnavailable with the pid of the holder."""
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
+            os.close(fd)
+            raise SlotUnavailable(
+                f"cannot open the journal: process {holder or 'unknown'} writes to it", hint="a journal has one writer",
+                slot="events", impl="local-jsonl", since=None,
+            ) from None  # fmt: skip
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        self._fd = fd
+
+    @property
+    def held(self) -> bool:
+        """Whether the lock file at the path is still the one that is locked."""
+        try:
+            there, ours = self.path.stat(), os.fstat(self._fd)
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+
+    def drop(self) -> None:
+        """May be called again."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

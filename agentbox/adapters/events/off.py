@@ -1,0 +1,11 @@
+"""The events slot, off."""
+
+from agentbox.adapters.events.contract import Events
+from agentbox.adapters.off import Off
+
+
+class OffEvents(Off):
+    """Refuses every method of `Events`."""
+
+    slot = "events"
+    contract = Events

@@ -1,0 +1,178 @@
+"""Checks a journal directory without a box and without configuration: every record, every link, every seal."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentbox.adapters.errors import IntegrityError, NotFound
+from agentbox.adapters.events import chain
+from agentbox.adapters.events.contract import GENESIS, VerifyError, VerifyReport
+from agentbox.adapters.events.segments import SEALED, lines, read_anchor, read_seal, segment_files
+
+Stop = Callable[[], bool]
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Where the check stands: the last record seen and its hash."""
+
+    seq: int
+    hash: str
+    ts: str = ""
+    first_seq: int = -1
+    anchor: tuple[int, str] | None = None
+    anchored: bool = False
+
+
+class _Broken(Exception):
+    def __init__(self, error: VerifyError) -> None:
+        super().__init__(error.reason)
+        self.error = error
+
+
+def verify(
+    directory: Path,
+    *,
+    anchor: tuple[int, str] | None = None,
+    from_seq: int = 0,
+    until: int | None = None,
+    stop: Stop = lambda: False,
+) -> VerifyReport:
+    """The report on the segments of a directory. A torn last line is no damage: it was never acknowledged.
+
+    `anchor` (seq, hash) is a record known from elsewhere; without it a cut tail cannot be told from a shorter journal.
+    `from_seq` leaves out whole sealed segments before it. `until` ends the check after that record. Raises NotFound for
+    a directory that is none.
+    """
+    if not directory.is_dir():
+        raise NotFound(f"cannot verify {directory}: there is no such folder", resource="journal", id=str(directory))
+    walk = _Walk(-1, GENESIS, anchor=anchor)
+    try:
+        first_seq, prev_hash = read_anchor(directory)
+        walk.seq, walk.hash = first_seq - 1, prev_hash
+        files = segment_files(directory)
+        _missing(directory, files)
+        for number, path in enumerate(files):
+            last = number == len(files) - 1
+            if not last and _skip(path, walk, from_seq):
+                continue
+            _segment(path, walk, last=last, until=until, stop=stop)
+            if stop() or (until is not None and walk.seq >= until):
+                break
+        _settle_anchor(directory, walk)
+    except _Broken as broken:
+        return _report(walk, broken.error)
+    except IntegrityError as error:
+        found = error.members
+        name, line = str(found["segment"]), int(found["line"] or 0)
+        return _report(walk, VerifyError(file=name, line=line, seq=found["seq"], reason=error.message))
+    return _report(walk, None)
+
+
+def _report(walk: _Walk, error: VerifyError | None) -> VerifyReport:
+    empty = walk.first_seq < 0
+    return VerifyReport(
+        ok=error is None, first_seq=-1 if empty else walk.first_seq, last_seq=-1 if empty else walk.seq,
+        tail_hash=walk.hash, error=error,
+    )  # fmt: skip
+
+
+def _missing(directory: Path, files: list[Path]) -> None:
+    """A seal whose segment is gone."""
+    names = {path.name for path in files}
+    for seal in sorted(directory.glob("*.seal.json")):
+        segment = seal.name.removesuffix(".seal.json") + ".jsonl"
+        if segment not in names:
+            raise _Broken(
+                VerifyError(file=segment, line=0, seq=None, reason="the segment is missing, its seal is there")
+            )
+
+
+def _skip(path: Path, walk: _Walk, from_seq: int) -> bool:
+    seal = read_seal(path.with_suffix(".seal.json"))
+    if seal is None or seal["last_seq"] >= from_seq:
+        return False
+    walk.seq, walk.hash = seal["last_seq"], seal["hash"]
+    return True
+
+
+def _segment(path: Path, walk: _Walk, *, last: bool, until: int | None, stop: Stop) -> None:
+    number, count, previous, kind, line = 0, 0, "", "", b""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        for number, (line, whole) in enumerate(lines(stream), 1):
+            if not whole and last:
+                number -= 1
+                break
+            digest.update(line + b"\n")
+            previous = walk.hash
+            kind = _record(path, number, line, walk, whole=whole)
+            count += 1
+            if stop() or (until is not None and walk.seq >= until):
+                return
+    seal = read_seal(path.with_suffix(".seal.json"))
+    if seal is None:
+        if not last:
+            raise _at(path, number, walk.seq, "the seal of the segment is missing")
+        return
+    if kind != SEALED:
+        raise _at(path, number, walk.seq, "the segment is sealed, but its last record does not say so")
+    _seal(path, number, line, walk, count, previous, seal)
+    if seal["sha256"] != digest.hexdigest():
+        raise _at(path, number, walk.seq, "the file is not the one that was sealed")
+
+
+def _record(path: Path, number: int, line: bytes, walk: _Walk, *, whole: bool) -> str:
+    """Checks one line and moves on; returns the type of its record."""
+    expected = walk.seq + 1
+    found = chain.scan(line)
+    if found is None or not whole:
+        raise _at(path, number, expected, "this is no whole record")
+    if not found.sound:
+        raise _at(path, number, found.seq, "the record was altered: its hash is not that of its bytes")
+    if found.seq != expected:
+        raise _at(path, number, expected, f"expected record {expected}, found {found.seq}")
+    if found.prev_hash != walk.hash:
+        raise _at(path, number, expected, "the record does not follow on the one before it")
+    if found.ts < walk.ts:
+        raise _at(path, number, expected, "its time is before that of the record before it")
+    if found.day != path.name[:10]:
+        raise _at(path, number, expected, "its day is not that of the segment")
+    if not chain.canonical(line):
+        raise _at(path, number, expected, "the record is not in the form of RFC 8785")
+    walk.seq, walk.hash, walk.ts = found.seq, found.hash, found.ts
+    if walk.first_seq < 0:
+        walk.first_seq = found.seq
+    if walk.anchor is not None and walk.anchor[0] == found.seq:
+        if walk.anchor[1] != found.hash:
+            raise _at(path, number, expected, "its hash is not that of the anchor")
+        walk.anchored = True
+    return str(json.loads(line)["type"])
+
+
+def _seal(path: Path, number: int, line: bytes, walk: _Walk, count: int, previous: str, seal: dict[str, Any]) -> None:
+    said = json.loads(line)["data"]
+    first = walk.seq - count + 1
+    if said != {"first_seq": first, "count": count - 1, "tail_hash": previous}:
+        raise _at(path, number, walk.seq, "the sealing record does not agree with the segment")
+    if (seal["first_seq"], seal["last_seq"], seal["count"], seal["hash"]) != (first, walk.seq, count, walk.hash):
+        raise _at(path, number, walk.seq, "the seal file does not agree with the segment")
+
+
+def _settle_anchor(directory: Path, walk: _Walk) -> None:
+    if walk.anchor is not None and not walk.anchored:
+        raise _Broken(
+            VerifyError(
+                file=directory.name,
+                line=0,
+                seq=walk.anchor[0],
+                reason="the record of the anchor is missing: the tail was cut",
+            )
+        )
+
+
+def _at(path: Path, line: int, seq: int | None, reason: str) -> _Broken:
+    return _Broken(VerifyError(file=path.name, line=line, seq=seq, reason=reason))

@@ -1,0 +1,40 @@
+"""The metrics of the slots, in the registry that the program exposes."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10)
+
+
+class Metrics:
+    """One object a registry: a second one on the same registry is a ValueError."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = at = registry or CollectorRegistry()
+        self.health = Gauge(
+            "agentbox_adapter_health", "0 down, 1 ready, 2 degraded or off", ("slot", "impl"), registry=at
+        )
+        self.state = Gauge(
+            "agentbox_adapter_state", "1 for the state that a slot is in", ("slot", "state"), registry=at
+        )
+        self.transitions = Counter(
+            "agentbox_adapter_transitions", "Changes of state of a slot", ("slot", "from", "to"), registry=at
+        )
+        self.opened = Counter("agentbox_adapter_open", "Tries to open a slot", ("slot", "impl", "outcome"), registry=at)
+        self.dispatch = Counter(
+            "agentbox_adapter_dispatch", "Calls of a slot", ("slot", "method", "impl", "outcome"), registry=at
+        )
+        self.duration = Histogram(
+            "agentbox_adapter_duration_seconds",
+            "Calls of a slot",
+            ("slot", "method", "impl"),
+            buckets=BUCKETS,
+            registry=at,
+        )
+        self.stream_items = Counter("agentbox_adapter_stream_items", "Items streamed", ("slot", "method"), registry=at)
+        self.redactions = Counter("agentbox_redactions", "Findings masked", ("slot", "method", "class"), registry=at)
+        self.redaction_failures = Counter(
+            "agentbox_redaction_failures", "Texts that could not be searched", ("slot", "policy"), registry=at
+        )
+        self.journal_lost = Counter(
+            "agentbox_journal_lost", "Core events that could not be appended", ("reason",), registry=at
+        )

@@ -1,0 +1,46 @@
+"""An agent's standard input and output over the connection to agent-host, byte for byte."""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.orchestrator.rpc_client import RpcClient, Subscription
+from agentbox.adapters.wire import from_wire, to_wire
+
+_SEND_SECONDS = 30.0
+_PIECE = 256 << 10  # bytes a message
+
+
+class LocalAttachment:
+    """One holder at a time. Iterating gives chunks of stdout, from where the last holder stopped reading.
+
+    A reader that falls behind what agent-host keeps gets CursorExpired: nothing is left out silently.
+    """
+
+    def __init__(self, client: RpcClient, subscription: Subscription) -> None:
+        self._client, self._subscription = client, subscription
+
+    async def send(self, data: bytes) -> None:
+        """Returns once the agent's pipe has taken the bytes. Raises InvalidTransition after the agent ended."""
+        for at in range(0, len(data), _PIECE):
+            await self._stdin({"data": to_wire(data[at : at + _PIECE])})
+
+    async def close_stdin(self) -> None:
+        """The agent reads end of file."""
+        await self._stdin({"eof": True})
+
+    async def aclose(self) -> None:
+        """Lets go; the agent keeps running and its stdin stays open. Idempotent."""
+        self._subscription.close()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._chunks()
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        async with contextlib.aclosing(self._subscription.items()) as items:
+            async for item in items:
+                yield from_wire(bytes, item)
+
+    async def _stdin(self, what: dict[str, object]) -> None:
+        params = {"subscription": self._subscription.number, **what}
+        await self._client.call("agent.stdin", params, Deadline.after(_SEND_SECONDS))

@@ -1,0 +1,163 @@
+"""The contract of the orchestrator slot (slots.md 3.5): agent processes."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import field
+from datetime import datetime
+from typing import Literal, Protocol
+
+from agentbox.adapters.base import Page
+from agentbox.adapters.wire import JsonObj, Record, record
+
+CONTRACT_VERSION = "1.0.0"
+AgentState = Literal["starting", "running", "backoff", "stopping", "exited", "failed", "lost"]
+ExitReason = Literal["exit", "signal", "terminated", "timeout", "limit", "lost", "restart-intensity"]
+StreamKind = Literal["stdout", "stderr", "state", "exit"]
+Signal = Literal["INT", "TERM", "HUP", "USR1", "USR2", "STOP", "CONT"]
+LIMIT = (1, 500)
+
+
+@record
+class Limits(Record):
+    """What one agent may use; None = the manifest's `[limits]`. A spec may only lower them. Sizes in bytes.
+
+    `wall_seconds` 0 means none.
+    """
+
+    memory: int | None = None
+    cpu: float | None = None  # cores
+    pids: int | None = None
+    fds: int | None = None
+    tmp: int | None = None
+    branch_disk: int | None = None
+    wall_seconds: float | None = None
+    stdout: int | None = None  # kept a stream
+    frame: int | None = None
+    events_kept: int | None = None
+
+
+DEFAULT = Limits()
+
+
+@record
+class AgentSpec(Record):
+    """A program to run as an agent. `cwd` "" means the workspace."""
+
+    name: str
+    argv: tuple[str, ...]
+    profile: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str = ""
+    limits: Limits = DEFAULT
+    stdin: Literal["null", "pipe"] = "null"
+    restart: Literal["never", "on-failure", "always"] = "never"
+    parent_id: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@record
+class AgentHandle(Record):
+    """An agent and one life of it: the generation grows by 1 with each restart."""
+
+    agent_id: str
+    generation: int
+
+
+@record
+class ExitRecord(Record):
+    """How a life ended. Exactly one of `code` and `signal` is set where the kernel told us; `lost` has neither."""
+
+    code: int | None
+    signal: str | None
+    reason: ExitReason
+    at: datetime
+
+
+@record
+class AgentInfo(Record):
+    """An agent as it is now. `isolation` says what the sandbox enforced."""
+
+    handle: AgentHandle
+    spec: AgentSpec
+    state: AgentState
+    pid: int | None
+    started_at: datetime | None
+    restarts: int
+    exit: ExitRecord | None
+    isolation: JsonObj
+
+
+@record
+class StreamItem(Record):
+    """One piece of an agent's output or life. `data` of kind `state` and `exit` is JSON."""
+
+    cursor: int
+    ts: datetime
+    generation: int
+    kind: StreamKind
+    data: bytes
+
+
+@record
+class AgentFilter(Record):
+    """All that is set must match. `label` is `key` or `key=value`."""
+
+    state: AgentState | None = None
+    name: str | None = None
+    parent_id: str | None = None
+    label: str | None = None
+
+
+ALL = AgentFilter()
+
+
+@record
+class RunResult(Record):
+    """What a one-shot run gave. `truncated`: output beyond `max_output` was cut."""
+
+    exit: ExitRecord
+    stdout: bytes
+    stderr: bytes
+    truncated: bool
+    isolation: JsonObj
+
+
+class Attachment(Protocol):
+    """The agent's standard input and output, one holder at a time: iterate it for chunks of stdout."""
+
+    async def send(self, data: bytes) -> None: ...
+
+    async def close_stdin(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+
+class Orchestrator(Protocol):
+    """The slot. Clauses O1 to O15 say what each call promises."""
+
+    async def spawn(self, spec: AgentSpec, *, request_id: str) -> AgentHandle: ...
+
+    async def list(self, flt: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[AgentInfo]: ...
+
+    async def get(self, agent_id: str) -> AgentInfo: ...
+
+    async def signal(self, handle: AgentHandle, sig: Signal) -> None: ...
+
+    async def terminate(self, handle: AgentHandle, *, grace_s: float | None = None) -> ExitRecord:
+        """`grace_s` None means the slot's `grace_seconds`."""
+        ...
+
+    def stream(self, agent_id: str, *, since: int = 0, follow: bool = True) -> AsyncIterator[StreamItem]: ...
+
+    async def attach(self, handle: AgentHandle) -> Attachment: ...
+
+    async def run_once(
+        self, spec: AgentSpec, *, request_id: str, stdin: bytes = b"", timeout_s: float = 600, max_output: int = 1 << 20
+    ) -> RunResult: ...
+
+
+RECORDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind
+    for kind in (Limits, AgentSpec, AgentHandle, ExitRecord, AgentInfo, StreamItem, AgentFilter, RunResult)
+}

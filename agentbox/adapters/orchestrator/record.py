@@ -1,0 +1,60 @@
+"""agent-host's own ordered record of what became of agents, taken once and for good (slots.md O15)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import AdapterError
+from agentbox.adapters.orchestrator.local_process import connect
+from agentbox.adapters.orchestrator.rpc_client import RpcClient
+from agentbox.adapters.wire import JsonObj, Record, record
+from agentbox.settings import Paths
+
+_CONNECT_SECONDS = 10.0
+_WAIT_SECONDS = 30.0
+_PAUSE_SECONDS = 1.0
+
+
+@record
+class RecordLine(Record):
+    """One happening. `id` stays the same however often it is read: appended under it, it is in the journal once.
+
+    `type` is agent.started, agent.restarted, agent.exited or agent.lost; `at` is when agent-host stored it.
+    """
+
+    seq: int
+    id: str
+    at: datetime
+    type: str
+    agent_id: str
+    data: JsonObj
+
+
+Take = Callable[[tuple[RecordLine, ...]], Awaitable[None]]
+
+
+async def follow_record(paths: Paths, take: Take) -> None:
+    """Gives `take` every line in order, until cancelled. What it returned from is never given again; what it raised an
+    AdapterError for is given again after a second. Connects anew as often as needed."""
+    while True:
+        try:
+            client, _ = await connect(paths, Deadline.after(_CONNECT_SECONDS))
+            try:
+                await _follow(client, take)
+            finally:
+                await client.close()
+        except AdapterError:
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def _follow(client: RpcClient, take: Take) -> None:
+    taken = 0
+    while True:
+        found = await client.call(
+            "record.read", {"after": taken, "wait_s": _WAIT_SECONDS}, Deadline.after(2 * _WAIT_SECONDS)
+        )
+        lines = tuple(RecordLine.from_wire(row) for row in found["items"])
+        if lines:
+            await take(lines)
+            taken = lines[-1].seq

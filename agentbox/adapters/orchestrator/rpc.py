@@ -1,0 +1,51 @@
+"""JSON-RPC 2.0, one UTF-8 line a message: what agent-host and its clients share (slots.md O16 to O18)."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agentbox.adapters.errors import AdapterError, from_problem
+from agentbox.errors import AgentboxError
+
+LINE_LIMIT = 32 << 20  # bytes of one message: two streams of the largest `max_output`, in base64
+TYPED = -32000  # `data.code` is a code of slots.md 2.3
+INVALID_REQUEST, UNKNOWN_METHOD, INTERNAL = -32600, -32601, -32603
+CANCEL = "$/cancel"
+EVENT = "agent.event"
+
+Message = Mapping[str, Any]
+
+
+class Garbage(AgentboxError):
+    """A line that is no JSON-RPC message. The connection that carried it is of no more use."""
+
+
+def encode(message: Message) -> bytes:
+    """The line of a message."""
+    return json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def decode(line: bytes) -> dict[str, Any]:
+    """The message of a line. Raises Garbage."""
+    try:
+        message = json.loads(line)
+    except ValueError as error:
+        raise Garbage("cannot read a message: it is not JSON") from error
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise Garbage("cannot read a message: it is not JSON-RPC 2.0")
+    return message
+
+
+def error_of(error: AdapterError) -> dict[str, Any]:
+    """The member `error` of a reply."""
+    data = {"code": error.code, "detail": error.message, "hint": error.hint, **error.members}
+    return {"code": TYPED, "message": error.message, "data": data}
+
+
+def error_from(reply: Message) -> AdapterError:
+    """The exception that a member `error` stands for; BackendError when it is none of ours."""
+    data = reply.get("data")
+    body: Mapping[str, Any] = data if isinstance(data, Mapping) else {"detail": str(reply.get("message"))}
+    found = from_problem({"slot": "orchestrator", "impl": "local-process", **body}, 502)
+    found.hint = str(body.get("hint", ""))
+    return found

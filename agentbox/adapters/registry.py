@@ -1,0 +1,51 @@
+"""Which class serves `adapters.<slot>.use`. The keys are all that the schema allows; None = planned, not in this release."""
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from agentbox.adapters.base import Adapter, SlotName
+from agentbox.adapters.errors import UnknownAdapterImpl
+
+_HERE = "agentbox.adapters"
+REGISTRY: Mapping[tuple[SlotName, str], str | None] = {
+    ("beads", "local-sqlite"): f"{_HERE}.beads.local_sqlite:LocalSqliteBeads",
+    ("beads", "external-http"): None,
+    ("beads", "external-pg"): None,
+    ("beads", "off"): f"{_HERE}.beads.off:OffBeads",
+    ("pods", "local-fs"): None,
+    ("pods", "external-solid"): None,
+    ("pods", "off"): f"{_HERE}.pods.off:OffPods",
+    ("memory", "local-sqlite"): None,
+    ("memory", "external-pg"): None,
+    ("memory", "off"): f"{_HERE}.memory.off:OffMemory",
+    ("events", "local-jsonl"): f"{_HERE}.events.local_jsonl:LocalJsonlEvents",
+    ("events", "external-http"): None,
+    ("events", "off"): f"{_HERE}.events.off:OffEvents",
+    ("orchestrator", "local-process"): f"{_HERE}.orchestrator.local_process:LocalProcessOrchestrator",
+    ("orchestrator", "external-stdio"): None,
+    ("orchestrator", "off"): f"{_HERE}.orchestrator.off:OffOrchestrator",
+}
+
+
+def allowed(slot: SlotName) -> tuple[str, ...]:
+    """The values of `use` that a manifest may name for that slot, in the order of the schema."""
+    return tuple(impl for at, impl in REGISTRY if at == slot)
+
+
+def shipped(slot: SlotName) -> tuple[str, ...]:
+    """Those of them that have a class in this release."""
+    return tuple(impl for (at, impl), target in REGISTRY.items() if at == slot and target is not None)
+
+
+def resolve(slot: SlotName, impl: str) -> type[Adapter]:
+    """The class. Raises UnknownAdapterImpl, which names what is allowed."""
+    target = REGISTRY.get((slot, impl))
+    if target is None:
+        state = "has no class in this release" if (slot, impl) in REGISTRY else "is unknown"
+        raise UnknownAdapterImpl(
+            f'adapters.{slot}.use = "{impl}" {state}; allowed: {", ".join(shipped(slot))}',
+            f"set adapters.{slot}.use in agentbox.toml to one of them",
+        )
+    module, name = target.split(":")
+    found: type[Adapter] = getattr(import_module(module), name)
+    return found

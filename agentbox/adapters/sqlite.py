@@ -1,0 +1,274 @@
+"""The only way to open SQLite: WAL, full sync, foreign keys; one writer thread whose waiting jobs share a commit, two readers.
+
+A job is a function of a connection. It runs in a transaction of its own meaning: what it raises undoes it, and only it.
+"""
+
+import asyncio
+import hashlib
+import queue
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from agentbox.adapters.base import SlotName
+from agentbox.adapters.errors import BackendError, IntegrityError, SlotUnavailable
+from agentbox.adapters.threads import in_thread
+
+T = TypeVar("T")
+Job = Callable[[apsw.Connection], Any]
+READERS = 2
+BATCH = 64  # jobs that share a commit
+BUSY_MS = 5000
+_Item = tuple[Job, "Future[Any]"] | None
+
+
+class Database:
+    """An open store of a slot. Errors of SQLite come out as typed errors that name the slot, never a value."""
+
+    def __init__(self, path: Path, migrations: Sequence[str], slot: SlotName, impl: str) -> None:
+        self.path, self._slot, self._impl = path, slot, impl
+        self._migrations = migrations
+        self._writes: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._reads: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._identity: tuple[int, int] | None = None
+
+    async def open(self) -> None:
+        """Creates or migrates the store and starts the threads. Data of a newer version is refused and left as it is."""
+        await in_thread(self._open)
+
+    async def close(self) -> None:
+        """Runs what waits, then ends the threads. May be called again."""
+        threads, self._threads = self._threads, []
+        if threads:
+            self._writes.put(None)
+            for _ in range(READERS):
+                self._reads.put(None)
+            await in_thread(lambda: _join(threads))
+
+    async def write(self, job: Callable[[apsw.Connection], T]) -> T:
+        """Runs a job in the writer; returns once its commit is on disk. Cancelled before it starts, it does not run."""
+        return await self._run(self._writes, job)
+
+    async def read(self, job: Callable[[apsw.Connection], T]) -> T:
+        """Runs a job that only reads, in one snapshot."""
+        return await self._run(self._reads, job)
+
+    def still_there(self) -> bool:
+        """False once the file that is open is no longer the one at its path."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._identity
+
+    async def _run(self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]) -> T:
+        if not self._threads:
+            raise closed(self._slot, self._impl)
+        future: Future[T] = Future()
+        jobs.put((job, future))
+        try:
+            return await asyncio.wrap_future(future)
+        except apsw.Error as error:
+            raise self._typed(error) from error
+
+    def _typed(self, error: apsw.Error) -> BackendError:
+        why = {
+            apsw.FullError: "the disk is full", apsw.ReadOnlyError: "the file system is read-only",
+            apsw.BusyError: f"another process held it for {BUSY_MS // 1000} s", apsw.CorruptError: "the file is damaged",
+            apsw.NotADBError: "the file is no database",
+        }.get(type(error), type(error).__name__)  # fmt: skip
+        return BackendError(f"cannot use {self.path.name}: {why}", slot=self._slot, impl=self._impl)
+
+    def _open(self) -> None:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            writer = _connect(self.path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+            try:
+                migrate(writer, self.path.name, self._migrations)
+                readers = [_connect(self.path, apsw.SQLITE_OPEN_READONLY) for _ in range(READERS)]
+            except BaseException:
+                writer.close()
+                raise
+        except apsw.Error as error:
+            raise self._typed(error) from error
+        found = self.path.stat()
+        self._identity = found.st_dev, found.st_ino
+        self._threads = [
+            threading.Thread(target=_write_loop, args=(writer, self._writes), name=f"{self._slot}-writer", daemon=True),
+            *(
+                threading.Thread(
+                    target=_read_loop, args=(reader, self._reads), name=f"{self._slot}-reader", daemon=True
+                )
+                for reader in readers
+            ),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+
+def rows(db: apsw.Connection, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+    """Every row of a query."""
+    return list(db.execute(sql, tuple(values)))
+
+
+def row(db: apsw.Connection, sql: str, values: Iterable[Any] = ()) -> tuple[Any, ...] | None:
+    """The first row of a query, None where there is none."""
+    return next(iter(rows(db, sql, values)), None)
+
+
+def closed(slot: SlotName, impl: str) -> SlotUnavailable:
+    """The error of a call before `open` or after `close`."""
+    return SlotUnavailable(f"cannot use {slot}: the store is not open", slot=slot, impl=impl, since=None)
+
+
+def migrate(connection: apsw.Connection, name: str, migrations: Sequence[str]) -> None:
+    """Applies what is missing, each in one transaction with its number and SHA-256.
+
+    Raises IntegrityError when the store was made by a newer version, or by other text under the same number.
+    """
+    applied = _applied(connection)
+    if len(applied) > len(migrations):
+        raise _refusal(
+            f"cannot open {name}: its schema {len(applied)} is newer than {len(migrations)}, the newest that this version knows"
+        )
+    for number, (stored, text) in enumerate(zip(applied, migrations, strict=False), 1):
+        if stored != _checksum(text):
+            raise _refusal(f"cannot open {name}: its migration {number} is not the one that this version has")
+    connection.execute("PRAGMA journal_mode = WAL")
+    for number, text in enumerate(migrations[len(applied) :], len(applied) + 1):
+        _apply(connection, number, text)
+
+
+def _apply(connection: apsw.Connection, number: int, text: str) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if len(_applied(connection)) < number:  # another process may have been faster
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, sha256 TEXT NOT NULL) STRICT"
+            )
+            connection.execute(text)
+            connection.execute("INSERT INTO migrations VALUES (?, ?)", (number, _checksum(text)))
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _applied(connection: apsw.Connection) -> list[str]:
+    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'migrations'").fetchall():
+        return []
+    return [row[0] for row in connection.execute("SELECT sha256 FROM migrations ORDER BY number")]
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _refusal(sentence: str) -> IntegrityError:
+    return IntegrityError(
+        sentence, hint="run the version that wrote it, or start with an empty folder", segment=None, line=None, seq=None
+    )
+
+
+def _connect(path: Path, flags: int) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=flags)
+    connection.set_busy_timeout(BUSY_MS)
+    connection.execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
+    return connection
+
+
+def _join(threads: Sequence[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join()
+
+
+def _write_loop(connection: apsw.Connection, jobs: "queue.SimpleQueue[_Item]") -> None:
+    try:
+        while (first := jobs.get()) is not None:
+            batch, ended = _drain(first, jobs)
+            _commit(connection, batch)
+            if ended:
+                return
+    finally:
+        connection.close()
+
+
+def _drain(
+    first: tuple[Job, "Future[Any]"], jobs: "queue.SimpleQueue[_Item]"
+) -> tuple[list[tuple[Job, "Future[Any]"]], bool]:
+    """What waits now, and whether the end came up among it."""
+    batch = [first]
+    with suppress(queue.Empty):
+        while len(batch) < BATCH:
+            item = jobs.get_nowait()
+            if item is None:
+                return batch, True
+            batch.append(item)
+    return batch, False
+
+
+def _commit(connection: apsw.Connection, batch: list[tuple[Job, "Future[Any]"]]) -> None:
+    """One transaction for all, a savepoint for each; results are told after the commit."""
+    live = [(job, future) for job, future in batch if future.set_running_or_notify_cancel()]
+    outcomes: list[tuple[Future[Any], Any, BaseException | None]] = []
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        for job, future in live:
+            outcomes.append((future, *_within_savepoint(connection, job)))
+        connection.execute("COMMIT")
+    except apsw.Error as error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        outcomes = [(future, None, error) for _job, future in live]
+    for future, result, failure in outcomes:
+        _tell(future, result, failure)
+
+
+def _within_savepoint(connection: apsw.Connection, job: Job) -> tuple[Any, BaseException | None]:
+    connection.execute("SAVEPOINT job")
+    try:
+        result = job(connection)
+    except (apsw.FullError, apsw.IOError):
+        raise  # SQLite may have rolled the whole transaction back
+    except BaseException as error:  # noqa: BLE001 - the future carries it to the caller
+        connection.execute("ROLLBACK TO job; RELEASE job")
+        return None, error
+    connection.execute("RELEASE job")
+    return result, None
+
+
+def _read_loop(connection: apsw.Connection, jobs: "queue.SimpleQueue[_Item]") -> None:
+    try:
+        while (item := jobs.get()) is not None:
+            job, future = item
+            if future.set_running_or_notify_cancel():
+                _read(connection, job, future)
+    finally:
+        connection.close()
+
+
+def _read(connection: apsw.Connection, job: Job, future: "Future[Any]") -> None:
+    try:
+        connection.execute("BEGIN")
+        result = job(connection)
+    except BaseException as error:  # noqa: BLE001 - the future carries it to the caller
+        _tell(future, None, error)
+    else:
+        _tell(future, result, None)
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _tell(future: "Future[Any]", result: Any, failure: BaseException | None) -> None:
+    with suppress(CancelledError):
+        if failure is not None:
+            future.set_exception(failure)
+        else:
+            future.set_result(result)

@@ -1,0 +1,30 @@
+"""The times of slots.md 2.4, in seconds, in one place that a test can scale."""
+
+import random
+from dataclasses import dataclass, fields
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """`scaled(0.01)` makes every time a hundredth."""
+
+    open: float = 10.0
+    loser_close: float = 2.0
+    health_every: float = 5.0
+    health: float = 2.0
+    close: float = 5.0
+    stop: float = 10.0
+    retry_floor: float = 0.1
+    retry_first: float = 1.0
+    retry_cap: float = 60.0
+    retry_reset: float = 60.0  # of being ready
+
+    def scaled(self, factor: float) -> Self:
+        """The same, slower or faster."""
+        return type(self)(**{f.name: getattr(self, f.name) * factor for f in fields(self)})
+
+    def retry_wait(self, failures: int) -> float:
+        """How long to wait after that many failures in a row, from 0 up."""
+        ceiling = min(self.retry_cap, self.retry_first * 2.0 ** min(failures, 30))
+        return self.retry_floor + random.uniform(0, ceiling)

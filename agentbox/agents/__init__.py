@@ -1,0 +1,1 @@
+"""The program agent-host: it owns every agent process, their output, and the record of what became of them."""

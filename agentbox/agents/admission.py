@@ -1,0 +1,110 @@
+"""From what a caller asks for to what may be started: profile, limits, folder, environment. Refuses with typed errors."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from agentbox.adapters.errors import QuotaExceeded, SpawnError, ValidationError
+from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
+from agentbox.agents import home
+from agentbox.agents.config import HostConfig
+from agentbox.agents.entry import Entry
+from agentbox.sandbox import Launch
+from agentbox.sandbox.leftovers import MARK
+
+PROFILES = ("minimal", "readonly", "sandboxed", "standard")  # the built-in names; what they confine comes with policies
+DEV_PROFILE = "unrestricted"
+SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
+LEAST: Mapping[str, float] = {"memory": 1 << 20, "cpu": 0.05, "pids": 1, "fds": 16, "stdout": 4096}
+
+
+def check_spec(spec: AgentSpec, config: HostConfig) -> None:
+    """Raises ValidationError or SpawnError (stage profile)."""
+    if not spec.argv or not spec.argv[0]:
+        raise _invalid("/argv", "must name a program")
+    if not spec.name:
+        raise _invalid("/name", "must not be empty")
+    texts = {f"/argv/{index}": item for index, item in enumerate(spec.argv)}
+    texts |= {f"/env/{name}": name + value for name, value in spec.env.items()} | {"/cwd": spec.cwd}
+    for pointer, text in texts.items():
+        _check_text(pointer, text)
+    if bad := next((name for name in spec.env if not name or "=" in name), None):
+        raise _invalid(f"/env/{bad}", "is no name of a variable")
+    allowed = (*PROFILES, DEV_PROFILE) if config.dev else PROFILES
+    if spec.profile not in allowed:
+        known = ", ".join(allowed)
+        raise SpawnError(
+            f"cannot start {spec.name}: the profile {spec.profile!r} is unknown; known: {known}", stage="profile"
+        )
+
+
+def effective_limits(asked: Limits, config: HostConfig, *, once: bool, admin: bool) -> Limits:
+    """Every field set: what the spec lowers, else the manifest's. Raising one needs scope admin: QuotaExceeded."""
+    wall = "run_wall_seconds" if once else "agent_wall_seconds"
+    ceilings = {name: config.limits.get(wall if name == "wall_seconds" else name) for name in _NAMES}
+    found: dict[str, Any] = {}
+    for name, ceiling in ceilings.items():
+        value = getattr(asked, name)
+        key = f"limits.{wall if name == 'wall_seconds' else name}"
+        found[name] = ceiling if value is None else _lowered(name, value, ceiling, key, admin=admin)
+    return Limits(**found)
+
+
+def launch_of(entry: Entry, config: HostConfig, mark: str) -> Launch:
+    """What the sandbox is told. Makes the private folders. Raises SpawnError (stage cwd, home)."""
+    folder = home.of_agent(config.paths, entry.agent_id)
+    try:
+        home_dir, temp = home.make(folder)
+        roots = (str(config.paths.workspace.resolve(strict=True)), str(folder.resolve()))
+    except OSError as error:
+        raise SpawnError(f"cannot make the folders of {entry.spec.name}: {error.strerror}", stage="home") from error
+    limits = entry.limits
+    return Launch(
+        argv=entry.spec.argv, env=_environment(entry, home_dir, temp, mark), cwd=str(_cwd(entry.spec.cwd, config)),
+        roots=roots, memory=limits.memory or 0, cpu=limits.cpu or 0, pids=limits.pids or 0, fds=limits.fds or 0,
+        file_size=limits.branch_disk or 0, wall_seconds=limits.wall_seconds or 0, grace_seconds=config.grace_seconds,
+    )  # fmt: skip
+
+
+def _environment(entry: Entry, home_dir: Path, temp: Path, mark: str) -> dict[str, str]:
+    """`spec.env` plus this short list; what names the agent cannot be overridden."""
+    fixed = {"PATH": SEARCH_PATH, "LANG": "C.UTF-8", "HOME": str(home_dir), "TMPDIR": str(temp)}
+    return {**fixed, **entry.spec.env, "AGENTBOX_AGENT_ID": entry.agent_id, MARK: f"{mark}:{entry.agent_id}"}
+
+
+def _cwd(asked: str, config: HostConfig) -> Path:
+    """Relative to the workspace; an absolute path is a path of the box. The sandbox checks where it really leads."""
+    if not PurePosixPath(asked).is_absolute():
+        return config.paths.workspace / asked
+    inside = Path(asked)
+    return inside if inside.is_relative_to(config.paths.prefix) else config.paths.at(asked)
+
+
+_NAMES = tuple(field.name for field in fields(Limits))
+
+
+def _lowered(name: str, value: float, ceiling: float | None, key: str, *, admin: bool) -> float:
+    endless = name == "wall_seconds"
+    if value < LEAST.get(name, 0) or (value == 0 and not endless):
+        raise _invalid(f"/limits/{name}", f"must be at least {LEAST.get(name, 1):g}")
+    unbounded = endless and value == 0
+    if ceiling and not admin and (value > ceiling or unbounded):
+        raise QuotaExceeded(
+            f"cannot raise {key} to {value:g}: the most is {ceiling:g}",
+            hint="lower it, or ask as admin", limit=name, observed=value, cap=ceiling, config_path=key,
+        )  # fmt: skip
+    return value
+
+
+def _check_text(pointer: str, text: str) -> None:
+    if "\0" in text:
+        raise _invalid(pointer, "must not hold NUL")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise _invalid(pointer, "must be text without lone surrogates") from error
+
+
+def _invalid(pointer: str, detail: str) -> ValidationError:
+    return ValidationError(f"cannot take the spec: {pointer} {detail}", errors=[{"pointer": pointer, "detail": detail}])

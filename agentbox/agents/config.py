@@ -1,0 +1,35 @@
+"""What agent-host takes from the plan."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from agentbox.plan.model import Plan
+from agentbox.settings import Paths, environment
+
+SCALE_HOOK = "AGENTBOX_TEST_CLOCK_SCALE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostConfig:
+    """Bounds of this host. `limits` are the defaults, and the ceiling, of every agent: keys of `[limits]`."""
+
+    paths: Paths
+    limits: Mapping[str, Any]
+    max_agents: int = 100
+    max_depth: int = 5
+    grace_seconds: float = 5
+    log_level: str = "info"
+    dev: bool = False
+    clock_scale: float = 1  # waits before a restart are divided by it; a test hook
+    keep_ended: int = 200  # agents that ended, with their output
+    keep_output: int = 256 << 20  # bytes of output of agents that ended
+
+    @classmethod
+    def from_plan(cls, plan: Plan, paths: Paths) -> Self:
+        """Options that the plan leaves out keep their defaults. The test hook works only in a plan that allows hooks."""
+        options = plan.slots["orchestrator"].options
+        known = {name: options[name] for name in ("max_agents", "max_depth", "grace_seconds") if name in options}
+        scale = float(environment().get(SCALE_HOOK, "1")) if plan.test_hooks else 1.0
+        level = plan.observability.log_level
+        return cls(paths=paths, limits=plan.limits, log_level=level, dev=plan.dev, clock_scale=scale, **known)

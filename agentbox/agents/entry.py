@@ -1,0 +1,85 @@
+"""One agent as agent-host knows it, from its first request to its last exit."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from agentbox import clock
+from agentbox.adapters.orchestrator.contract import (
+    AgentHandle,
+    AgentInfo,
+    AgentSpec,
+    AgentState,
+    ExitRecord,
+    Limits,
+)
+
+FINAL: frozenset[AgentState] = frozenset({"exited", "failed", "lost"})
+
+
+@dataclass(kw_only=True)
+class Entry:
+    """Mutable: the life of the agent writes it, everything else reads it. All of it is kept in agents.db."""
+
+    agent_id: str
+    spec: AgentSpec
+    limits: Limits  # effective: every field set
+    principal: str
+    request_id: str
+    depth: int = 0
+    once: bool = False  # of run_once
+    generation: int = 1
+    state: AgentState = "starting"
+    over: bool = False  # no life will follow
+    pid: int | None = None
+    start_ticks: int = 0
+    boot_id: str = ""
+    started_at: datetime | None = None
+    restarts: list[float] = field(default_factory=list)  # Unix seconds
+    restart_count: int = 0
+    exit: ExitRecord | None = None
+    isolation: Mapping[str, Any] = field(default_factory=dict)
+    stop_requested: bool = False
+    delivered: int = 0  # cursor up to which an attachment has read
+    created: float = field(default_factory=time.time)
+
+    @property
+    def handle(self) -> AgentHandle:
+        return AgentHandle(agent_id=self.agent_id, generation=self.generation)
+
+    def info(self) -> AgentInfo:
+        """What callers see."""
+        return AgentInfo(
+            handle=self.handle, spec=self.spec, state=self.state, pid=self.pid, started_at=self.started_at,
+            restarts=self.restart_count, exit=self.exit, isolation=self.isolation,
+        )  # fmt: skip
+
+    def to_row(self) -> dict[str, Any]:
+        """Plain data for agents.db."""
+        plain = (
+            *("agent_id", "principal", "request_id", "depth", "once", "generation", "state", "over", "pid"),
+            *("start_ticks", "boot_id", "restarts", "restart_count", "stop_requested", "delivered", "created"),
+        )
+        return {name: getattr(self, name) for name in plain} | {
+            "spec": self.spec.to_wire(),
+            "limits": self.limits.to_wire(),
+            "started_at": None if self.started_at is None else clock.to_wire(self.started_at),
+            "exit": None if self.exit is None else self.exit.to_wire(),
+            "isolation": dict(self.isolation),
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> "Entry":
+        """The inverse of `to_row`."""
+        started, ended = row["started_at"], row["exit"]
+        return cls(
+            **{
+                **row,
+                "spec": AgentSpec.from_wire(row["spec"]),
+                "limits": Limits.from_wire(row["limits"]),
+                "started_at": None if started is None else clock.from_wire(started),
+                "exit": None if ended is None else ExitRecord.from_wire(ended),
+            }
+        )

@@ -1,0 +1,74 @@
+"""What a connection is sent unasked: items of a stream, chunks of an attached stdout; never beyond the credit given."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from agentbox.adapters.errors import AdapterError, CursorExpired
+from agentbox.adapters.orchestrator import rpc
+from agentbox.adapters.wire import to_wire
+from agentbox.agents.life import Life
+from agentbox.agents.streams import Reader
+
+BATCH = 64 << 10  # bytes of data a notification
+
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+
+class Flow:
+    """One subscription. The client grants credit in bytes and gives it back as its reader takes the items."""
+
+    def __init__(self, number: int, credit: int, send: Send) -> None:
+        self.number = number
+        self._credit, self._send = credit, send
+        self._granted = asyncio.Event()
+
+    def grant(self, size: int) -> None:
+        """More may be sent."""
+        self._credit += size
+        self._granted.set()
+
+    async def pass_on(self, reader: Reader, *, follow: bool) -> None:
+        """Items until nothing will follow, or without `follow` until what is kept now was sent."""
+        while True:
+            if items := reader.batch(await self._room()):
+                size = sum(len(item.data) for item in items)
+                await self._give([item.to_wire() for item in items], size)
+            elif reader.finished or not follow:
+                await self._event({"end": True})
+                return
+            else:
+                await reader.more()
+
+    async def pass_stdout(self, life: Life, generation: int) -> None:
+        """Chunks of one generation, from where the last holder stopped; ends with the generation. A cut is an error."""
+        entry = life.entry
+        try:
+            reader = Reader(life.stream, entry.delivered, ("stdout",))
+            while True:
+                items = reader.batch(await self._room())
+                if any(item.kind == "state" for item in items):
+                    raise CursorExpired("cannot go on: output was dropped before it was read", oldest=reader.position)
+                if chunks := [item.data for item in items if item.generation == generation]:
+                    await self._give([to_wire(chunk) for chunk in chunks], sum(map(len, chunks)))
+                    entry.delivered = reader.position
+                elif entry.generation != generation or entry.pid is None:
+                    await self._event({"end": True})
+                    return
+                else:
+                    await reader.more()
+        except AdapterError as error:
+            await self._event({"error": rpc.error_of(error)})
+
+    async def _room(self) -> int:
+        while self._credit <= 0:
+            self._granted.clear()
+            await self._granted.wait()
+        return min(self._credit, BATCH)
+
+    async def _give(self, items: list[Any], size: int) -> None:
+        self._credit -= size
+        await self._event({"items": items, "size": size})
+
+    async def _event(self, what: Mapping[str, Any]) -> None:
+        await self._send({"method": rpc.EVENT, "params": {"subscription": self.number, **what}})

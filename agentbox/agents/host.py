@@ -1,0 +1,51 @@
+"""What every life shares: configuration, launcher, store, and the word that the record has grown."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from agentbox.adapters.errors import AdapterError
+from agentbox.agents.config import HostConfig
+from agentbox.agents.entry import Entry
+from agentbox.agents.store import Happening, Store
+from agentbox.sandbox.client import Launcher
+
+log = structlog.get_logger()
+
+
+class Host:
+    """`mark` is in the environment of every process of this host's agents. `on_ended` is told of each agent that is over."""
+
+    def __init__(self, config: HostConfig, store: Store, mark: str) -> None:
+        self.config, self.store, self.mark = config, store, mark
+        self.launcher = Launcher()
+        self.on_ended: Callable[[Entry, Path], None] = _nobody
+        self._untold: tuple[Happening, ...] = ()
+        self._grown = asyncio.Event()
+
+    async def save(self, entry: Entry, *happened: Happening) -> None:
+        """Stores both. When the disk refuses, what happened is kept and stored with the next: an agent must not end, or
+        seem to live, because of it."""
+        waiting, self._untold = (*self._untold, *happened), ()
+        try:
+            await self.store.save(entry, *waiting)
+        except AdapterError as error:
+            self._untold = (*waiting, *self._untold)
+            log.error("agent is not saved", agent_id=entry.agent_id, reason=error.message)
+            return
+        self._grown.set()
+        self._grown = asyncio.Event()
+
+    async def record_grows(self) -> None:
+        """Returns after the next save."""
+        await self._grown.wait()
+
+    def ended(self, entry: Entry, folder: Path) -> None:
+        """An agent is over; `folder` is its private one."""
+        self.on_ended(entry, folder)
+
+
+def _nobody(_entry: Entry, _folder: Path) -> None:
+    """Before a table is there to listen."""

@@ -1,0 +1,216 @@
+"""One agent from its first start to its last exit: start, watch, end, start again as its policy says."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import structlog
+
+from agentbox import clock
+from agentbox.adapters.errors import SpawnError
+from agentbox.adapters.orchestrator.contract import AgentState, ExitRecord, StreamKind
+from agentbox.agents import exits, home, restart
+from agentbox.agents.admission import launch_of
+from agentbox.agents.capture import Capture
+from agentbox.agents.entry import Entry
+from agentbox.agents.host import Host
+from agentbox.agents.pump import Pump
+from agentbox.agents.stdin import Stdin
+from agentbox.agents.store import Happening
+from agentbox.agents.streams import StreamLog
+from agentbox.sandbox import SpawnFailed
+from agentbox.sandbox.client import Agent
+from agentbox.sandbox.kernel import boot_id
+from agentbox.sandbox.report import report
+
+log = structlog.get_logger()
+
+
+class Life:
+    """Drives one entry. `start` once; afterwards `done` tells when the agent is over for good."""
+
+    def __init__(self, host: Host, entry: Entry, stream: StreamLog) -> None:
+        self.host, self.entry, self.stream = host, entry, stream
+        self.stdin: Stdin | None = None
+        self.attached = False
+        self.capture: Capture | None = None
+        self._unkept = 0  # bytes of output that the disk did not take
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._agent: Agent | None = None
+        self._pumps: tuple[Pump, ...] = ()
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """The first start. Raises SpawnError; then nothing is left."""
+        await self._spawn("agent.started")
+        self._task = asyncio.create_task(self._live(), name=f"agent-{self.entry.agent_id}")
+
+    def resume(self) -> None:
+        """For an agent whose host died: its last life is over, and the policy applies."""
+        self._task = asyncio.create_task(self._go_on(), name=f"agent-{self.entry.agent_id}")
+
+    def signal(self, number: int) -> None:
+        """To the leader, or for STOP and CONT to the tree. Nothing happens between two lives."""
+        if self._agent is not None:
+            self._agent.signal(number)
+
+    async def end(self, grace: float) -> None:
+        """Ends the tree and every further life; returns when no process lives."""
+        self.entry.stop_requested = True
+        self._stop.set()
+        if self._agent is not None and self.entry.state == "running":
+            self._to("stopping")
+        if self._agent is not None:
+            self._agent.end(grace)
+        await asyncio.shield(self.done)
+
+    async def _live(self) -> None:
+        await self._until_end()
+        await self._go_on()
+
+    async def _go_on(self) -> None:
+        try:
+            while await self._again():
+                await self._until_end()
+        finally:
+            self._over()
+
+    async def _spawn(self, event: str) -> None:
+        entry = self.entry
+        launch = launch_of(entry, self.host.config, self.host.mark)
+        try:
+            agent = await self.host.launcher.spawn(launch, stdin=entry.spec.stdin)
+        except SpawnFailed as error:
+            raise SpawnError(error.message, hint=error.hint, stage=error.stage) from error
+        entry.delivered = self.stream.last
+        self._adopt(agent)
+        entry.pid, entry.start_ticks, entry.boot_id = agent.started.pid, agent.started.start_ticks, boot_id()
+        entry.started_at, entry.isolation = clock.now(), report(launch, agent.started.measured)
+        self._to("running", pid=entry.pid)
+        if self._stop.is_set():  # asked to stop while it started
+            agent.end(self.host.config.grace_seconds)
+        await self.host.save(entry, self._happening(event, pid=entry.pid, request_id=entry.request_id))
+
+    def _adopt(self, agent: Agent) -> None:
+        self._agent = agent
+        self.stdin = None if agent.stdin is None else Stdin(agent.stdin)
+        self._pumps = (
+            Pump(agent.stdout, partial(self._keep, "stdout")),
+            Pump(agent.stderr, partial(self._keep, "stderr")),
+        )
+
+    def _keep(self, kind: StreamKind, data: bytes) -> None:
+        """Stores output. A disk that takes none costs the output, never the agent, and is told once at its end."""
+        if self.capture is not None:
+            self.capture.add(kind, data)
+        try:
+            self.stream.append(kind, self.entry.generation, data)
+        except OSError as error:
+            if not self._unkept:
+                log.error("output is not kept", agent_id=self.entry.agent_id, reason=error.strerror)
+            self._unkept += len(data)
+
+    async def _until_end(self) -> None:
+        assert self._agent is not None
+        ended = await self._agent.ended
+        self._agent = None
+        for pump in self._pumps:
+            pump.finish()
+        if self.stdin is not None:
+            self.stdin.close()
+        if self._unkept:
+            self._tell("state", {"state": "unkept", "bytes": self._unkept})
+            self._unkept = 0
+        self.entry.pid = None
+        self.entry.exit = exits.exit_record(ended, stop_requested=self.entry.stop_requested)
+        if ended.breach is not None:
+            self._note_breach(ended.breach.limit, ended.breach.observed, ended.breach.cap)
+
+    async def _again(self) -> bool:
+        """Decides after an end. True once the next life runs; False when there will be none."""
+        while (wait := self._pause()) is not None:
+            await self._record_end(wait)
+            if await self._stopped_within(wait / self.host.config.clock_scale):
+                self.entry.exit = replace(self._exit(), reason="terminated", at=clock.now())
+                break
+            if await self._restart():
+                return True
+        await self._record_end(None)
+        return False
+
+    def _pause(self) -> float | None:
+        """Seconds until the next start, None when there is none."""
+        entry, end = self.entry, self._exit()
+        if entry.stop_requested or not restart.wanted(entry.spec.restart, end):
+            return None
+        now = time.time()
+        lived = now - entry.started_at.timestamp() if entry.started_at else 0.0
+        wait = restart.delay(entry.restarts, now, lived)
+        if wait is None:
+            entry.exit = replace(end, reason="restart-intensity")
+        return wait
+
+    async def _restart(self) -> bool:
+        entry = self.entry
+        entry.generation += 1
+        entry.restart_count += 1
+        entry.restarts = [*entry.restarts, time.time()][-restart.MOST_RESTARTS :]
+        self._to("starting")
+        try:
+            await self._spawn("agent.restarted")
+        except SpawnError as error:
+            log.warning("agent does not start again", agent_id=entry.agent_id, reason=error.message)
+            entry.exit = replace(exits.lost(), reason="exit", code=127)
+            return False
+        return True
+
+    async def _stopped_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _record_end(self, wait: float | None) -> None:
+        entry, end = self.entry, self._exit()
+        entry.state = exits.final_state(end) if wait is None else "backoff"
+        entry.over = wait is None
+        told: dict[str, Any] = {"state": entry.state} if wait is None else {"state": "backoff", "seconds": wait}
+        self._tell("state", told)
+        self._tell("exit", end.to_wire())
+        event = "agent.lost" if end.reason == "lost" else "agent.exited"
+        await self.host.save(entry, self._happening(event, exit=end.to_wire(), state=entry.state))
+
+    def _over(self) -> None:
+        self.stream.close()
+        if not self.done.done():
+            self.done.set_result(None)
+        self.host.ended(self.entry, home.of_agent(self.host.config.paths, self.entry.agent_id))
+
+    def _exit(self) -> ExitRecord:
+        assert self.entry.exit is not None
+        return self.entry.exit
+
+    def _to(self, state: AgentState, **more: Any) -> None:
+        self.entry.state = state
+        self._tell("state", {"state": state, **more})
+
+    def _tell(self, kind: StreamKind, what: Mapping[str, Any]) -> None:
+        try:
+            self.stream.tell(kind, self.entry.generation, what)
+        except OSError as error:
+            log.error("state is not kept", agent_id=self.entry.agent_id, reason=error.strerror, what=what)
+
+    def _note_breach(self, limit: str, observed: int, cap: int) -> None:
+        what = {"state": "limit", "limit": limit, "observed": observed, "cap": cap, "config_path": f"limits.{limit}"}
+        self._tell("state", what)
+
+    def _happening(self, event: str, **data: Any) -> Happening:
+        entry = self.entry
+        common = {"name": entry.spec.name, "generation": entry.generation, "profile": entry.spec.profile}
+        return Happening(event, entry.agent_id, {**common, **data})

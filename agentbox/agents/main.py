@@ -1,0 +1,113 @@
+"""agent-host from its start to its end: load, end leftovers, listen, notify, serve, end every agent."""
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import sys
+from pathlib import Path
+
+import structlog
+
+from agentbox import log as logging
+from agentbox.adapters.orchestrator import rpc
+from agentbox.agents import reconcile
+from agentbox.agents.config import HostConfig
+from agentbox.agents.host import Host
+from agentbox.agents.runs import Runs
+from agentbox.agents.service import Service
+from agentbox.agents.session import Session
+from agentbox.agents.store import Store
+from agentbox.agents.table import Table
+from agentbox.errors import AgentboxError
+from agentbox.plan.model import Plan
+from agentbox.settings import Paths
+from agentbox.supervision.backoff import backoff
+from agentbox.supervision.notify import notify
+
+PROGRAM = "agent-host"
+log = structlog.get_logger()
+
+
+def main() -> int:
+    """The exit code. An error of the operator's making is one line on stderr."""
+    paths = Paths.of_this_process()
+    try:
+        backoff(paths, PROGRAM)
+        config = HostConfig.from_plan(_plan(paths), paths)
+        logging.configure(PROGRAM, config.log_level)
+        asyncio.run(serve(config))
+    except AgentboxError as error:
+        sys.stderr.write(f"{error.message}\n{error.hint}\n")
+        return int(error.exit_code)
+    return 0
+
+
+async def serve(config: HostConfig) -> None:
+    """Returns after SIGTERM, SIGINT or the method `shutdown`, when no agent lives any more."""
+    store = Store(config.paths.slot("orchestrator"))
+    await store.open()
+    try:
+        host = Host(config, store, await reconcile.mark_of(store))
+        table = Table(host)
+        await table.load()
+        again = await reconcile.second_start(store)
+        if left := await asyncio.to_thread(reconcile.end_leftovers, table, config, again=again):
+            log.error("leftovers do not end", pids=left)
+        service = Service(host=host, table=table, runs=Runs(table), token=_token(config.paths))
+        await _answer(service)
+        await host.launcher.close()
+    finally:
+        await store.close()
+
+
+async def _answer(service: Service) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, service.stop.set)
+    paths = service.host.config.paths
+    sessions: set[asyncio.Task[None]] = set()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(Session(service, reader, writer).serve())
+        sessions.add(task)
+        task.add_done_callback(sessions.discard)
+
+    paths.agent_host_socket.unlink(missing_ok=True)
+    server = await _listen(paths.agent_host_socket, connected)
+    reconcile.settle(service.table)
+    notify(paths, PROGRAM)
+    log.info("listening", agents=len(service.table.lives))
+    await service.stop.wait()
+    server.close()
+    await service.table.close()
+    for task in sessions:
+        task.cancel()
+    await asyncio.gather(*sessions, return_exceptions=True)
+
+
+async def _listen(path: Path, connected: "asyncio.streams._ClientConnectedCallback") -> asyncio.Server:
+    before = os.umask(0o177)
+    try:
+        return await asyncio.start_unix_server(connected, path, limit=rpc.LINE_LIMIT)
+    finally:
+        os.umask(before)
+
+
+def _plan(paths: Paths) -> Plan:
+    try:
+        return Plan.from_json(json.loads(paths.plan.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise AgentboxError(f"cannot read {paths.plan}: {error}", "the image is damaged: build it again") from error
+
+
+def _token(paths: Paths) -> str:
+    """The per-boot token: read where it exists, else made, 0400."""
+    path = paths.token(PROGRAM)
+    if not path.exists():
+        made = os.open(path.with_suffix(".new"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o400)
+        with os.fdopen(made, "w", encoding="ascii") as stream:
+            stream.write(secrets.token_hex(32))
+        path.with_suffix(".new").rename(path)
+    return path.read_text(encoding="ascii").strip()

@@ -1,0 +1,163 @@
+"""The methods of the connection (slots.md O18), by name. Each takes the session and the params, and answers plain data."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, get_args
+
+from agentbox.adapters.errors import InvalidTransition, SlotUnavailable, ValidationError
+from agentbox.adapters.orchestrator.contract import AgentFilter, AgentHandle, AgentSpec, Signal
+from agentbox.adapters.wire import from_wire
+from agentbox.agents.flows import Flow
+from agentbox.agents.stdin import StdinClosed
+from agentbox.agents.streams import Reader
+from agentbox.agents.table import Asker
+from agentbox.sandbox import kernel
+
+if TYPE_CHECKING:
+    from agentbox.agents.session import Session
+
+Params = Mapping[str, Any]
+_RECORD_LIMIT = 1000
+_LONGEST_WAIT = 60.0  # seconds of one record.read
+_REQUEST_ID = 200  # characters
+
+
+async def spawn(session: "Session", params: Params) -> Any:
+    spec = AgentSpec.from_wire(params["spec"])
+    return (await session.service.table.spawn(spec, _asker(params))).to_wire()
+
+
+async def run_once(session: "Session", params: Params) -> Any:
+    spec, stdin = AgentSpec.from_wire(params["spec"]), from_wire(bytes, params["stdin"])
+    timeout, most = from_wire(float, params["timeout_s"]), from_wire(int, params["max_output"])
+    return (await session.service.runs.run(spec, _asker(params), stdin, timeout, most)).to_wire()
+
+
+async def page(session: "Session", params: Params) -> Any:
+    wanted = AgentFilter.from_wire(params.get("filter") or {})
+    return session.service.table.page(wanted, params.get("limit", 100), params.get("cursor")).to_wire()
+
+
+async def get(session: "Session", params: Params) -> Any:
+    return session.service.table.get(params["agent_id"]).info().to_wire()
+
+
+async def send_signal(session: "Session", params: Params) -> Any:
+    name = params["signal"]
+    if name not in get_args(Signal):
+        raise _invalid("/signal", f"must be one of {', '.join(get_args(Signal))}")
+    session.service.table.signal(_handle(params), name)
+    return {}
+
+
+async def terminate(session: "Session", params: Params) -> Any:
+    grace = params.get("grace_s")
+    if grace is not None and not 0 <= from_wire(float, grace) <= 60:
+        raise _invalid("/grace_s", "must be from 0 to 60")
+    ending = asyncio.create_task(session.service.table.terminate(_handle(params), grace))
+    return (await asyncio.shield(ending)).to_wire()
+
+
+async def stream(session: "Session", params: Params) -> Any:
+    table = session.service.table
+    entry = table.get(params["agent_id"])
+    since = params.get("since", 0)
+    if not isinstance(since, int) or since < 0:
+        raise _invalid("/since", "must be a cursor")
+    reader = Reader(table.streams[entry.agent_id], since)
+    flow = Flow(params["subscription"], params["credit"], session.send)
+    session.follow(flow, flow.pass_on(reader, follow=bool(params.get("follow", True))))
+    return {}
+
+
+async def attach(session: "Session", params: Params) -> Any:
+    handle = _handle(params)
+    life = session.service.table.attachable(handle)
+    flow = Flow(params["subscription"], params["credit"], session.send)
+    life.attached = True
+    session.attachments[flow.number] = life
+    session.follow(flow, flow.pass_stdout(life, handle.generation))
+    return {}
+
+
+async def stdin(session: "Session", params: Params) -> Any:
+    life = session.attachments.get(params["subscription"])
+    if life is None or life.stdin is None:
+        raise _let_go("nobody is attached here any more")
+    if params.get("eof"):
+        life.stdin.close()
+        return {}
+    try:
+        await life.stdin.write(from_wire(bytes, params["data"]))
+    except StdinClosed as error:
+        raise _let_go("the agent does not read any more") from error
+    return {}
+
+
+async def record(session: "Session", params: Params) -> Any:
+    """Lines beyond `after`, which says that all up to it were taken for good; waits up to `wait_s` for the first."""
+    store, host, after = session.service.host.store, session.service.host, from_wire(int, params["after"])
+    await store.record_taken(after)
+    try:
+        async with asyncio.timeout(min(_LONGEST_WAIT, from_wire(float, params.get("wait_s", 0)))):
+            while True:
+                grown = asyncio.ensure_future(host.record_grows())
+                await asyncio.sleep(0)  # it waits before the look, so nothing slips between
+                try:
+                    if rows := await store.record(after, _RECORD_LIMIT):
+                        return {"items": rows}
+                    await grown
+                finally:
+                    grown.cancel()
+    except TimeoutError:
+        return {"items": []}
+
+
+async def ping(session: "Session", _params: Params) -> Any:
+    """Reads the store. Raises SlotUnavailable when its file is gone."""
+    if not session.service.host.store.still_there():
+        raise SlotUnavailable("cannot use orchestrator: agents.db is gone", slot="orchestrator", impl="local-process", since=None)  # fmt: skip
+    await session.service.host.store.fact("mark")
+    return {"boot_id": kernel.boot_id()}
+
+
+async def shutdown(session: "Session", _params: Params) -> Any:
+    """Ends every agent, then the program."""
+    session.service.stop.set()
+    return {}
+
+
+METHODS: Mapping[str, Callable[["Session", Params], Awaitable[Any]]] = {
+    "agent.spawn": spawn,
+    "agent.list": page,
+    "agent.get": get,
+    "agent.signal": send_signal,
+    "agent.terminate": terminate,
+    "agent.run_once": run_once,
+    "agent.stream": stream,
+    "agent.attach": attach,
+    "agent.stdin": stdin,
+    "record.read": record,
+    "ping": ping,
+    "shutdown": shutdown,
+}
+
+
+def _asker(params: Params) -> Asker:
+    request_id = from_wire(str, params["request_id"])
+    if not 0 < len(request_id) <= _REQUEST_ID:
+        raise _invalid("/request_id", f"must have 1 to {_REQUEST_ID} characters")
+    return Asker(principal=params.get("principal", ""), request_id=request_id, admin=params.get("admin") is True)
+
+
+def _handle(params: Params) -> AgentHandle:
+    return AgentHandle(agent_id=from_wire(str, params["agent_id"]), generation=from_wire(int, params["generation"]))
+
+
+def _invalid(pointer: str, detail: str) -> ValidationError:
+    return ValidationError(f"cannot take {pointer}: it {detail}", errors=[{"pointer": pointer, "detail": detail}])
+
+
+def _let_go(why: str) -> InvalidTransition:
+    members: dict[str, Any] = {"id": "", "from": "closed", "to": "written", "blockers": []}
+    return InvalidTransition(f"cannot write to stdin: {why}", **members)

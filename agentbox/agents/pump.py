@@ -1,0 +1,65 @@
+"""From an agent's pipe to its stream, at a bounded rate: a flood waits in its own pipe."""
+
+import asyncio
+import os
+from collections.abc import Callable
+
+RATE = 32 << 20  # bytes a second
+_BURST = 4 << 20
+_CHUNK = 64 << 10  # the size of a pipe
+
+
+class Pump:
+    """Reads `fd`, which it owns from now on, and gives every chunk to `store`."""
+
+    def __init__(self, fd: int, store: Callable[[bytes], object]) -> None:
+        self._fd, self._store = fd, store
+        self._loop = asyncio.get_running_loop()
+        self._allowance, self._then = float(_BURST), self._loop.time()
+        self._pause: asyncio.TimerHandle | None = None
+        os.set_blocking(fd, False)
+        self._loop.add_reader(fd, self._readable)
+
+    def finish(self) -> None:
+        """Takes what is left in the pipe and closes it. For when no process of the tree lives. Idempotent."""
+        while self._fd >= 0 and self._take():
+            pass
+        self._close()
+
+    def _readable(self) -> None:
+        taken = self._take()
+        if taken == 0:
+            self._close()
+        elif taken is not None and (wait := self._debt()) > 0:
+            self._loop.remove_reader(self._fd)
+            self._pause = self._loop.call_later(wait, self._resume)
+
+    def _take(self) -> int | None:
+        """Bytes taken; 0 at the end of the pipe, None when there is nothing now."""
+        try:
+            data = os.read(self._fd, _CHUNK)
+        except BlockingIOError:
+            return None
+        if data:
+            self._allowance -= len(data)
+            self._store(data)
+        return len(data)
+
+    def _debt(self) -> float:
+        now = self._loop.time()
+        self._allowance = min(_BURST, self._allowance + (now - self._then) * RATE)
+        self._then = now
+        return -self._allowance / RATE
+
+    def _resume(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._fd, self._readable)
+
+    def _close(self) -> None:
+        if self._fd < 0:
+            return
+        if self._pause is not None:
+            self._pause.cancel()
+        self._loop.remove_reader(self._fd)
+        os.close(self._fd)
+        self._fd = -1

@@ -1,0 +1,100 @@
+"""One-shot runs: input in, output and exit out, nothing left behind."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+from agentbox.adapters.errors import ValidationError
+from agentbox.adapters.orchestrator.contract import AgentSpec, RunResult
+from agentbox.agents import exits
+from agentbox.agents.capture import Capture
+from agentbox.agents.entry import Entry
+from agentbox.agents.life import Life
+from agentbox.agents.stdin import StdinClosed
+from agentbox.agents.streams import Reader, StreamLog
+from agentbox.agents.table import Asker, Table
+
+MOST_OUTPUT = 8 << 20  # bytes a stream
+_RESULT = "result.json"
+
+
+class Runs:
+    """A run is an agent of its own; asked for twice under one request id it runs once and answers the same."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._running: dict[tuple[str, str], asyncio.Task[RunResult]] = {}
+
+    async def run(self, spec: AgentSpec, asker: Asker, stdin: bytes, seconds: float, most: int) -> RunResult:
+        """Raises what spawning raises. A run that takes longer than `seconds` ends with reason `timeout`.
+
+        Goes on when the caller is cancelled.
+        """
+        if not 0 <= most <= MOST_OUTPUT:
+            detail = f"must be from 0 to {MOST_OUTPUT}"
+            raise ValidationError(
+                f"cannot take max_output: it {detail}", errors=[{"pointer": "/max_output", "detail": detail}]
+            )
+        key = (asker.principal, asker.request_id)
+        running = self._running.get(key)
+        if running is None:
+            running = asyncio.create_task(self._run(_one_shot(spec, stdin, seconds), asker, stdin, Capture(most)))
+            self._running[key] = running
+            running.add_done_callback(lambda _: self._running.pop(key))
+        return await asyncio.shield(running)
+
+    async def _run(self, spec: AgentSpec, asker: Asker, stdin: bytes, capture: Capture) -> RunResult:
+        handle = await self._table.spawn(spec, asker, once=True, capture=capture)
+        entry = self._table.get(handle.agent_id)
+        life = self._table.lives.get(handle.agent_id)
+        if capture.life is None:
+            return await self._earlier(entry, life)
+        await asyncio.gather(_feed(capture.life, stdin), asyncio.shield(capture.life.done))
+        result = RunResult(
+            exit=entry.exit or exits.lost(), stdout=capture.stdout, stderr=capture.stderr, truncated=capture.truncated,
+            isolation=entry.isolation,
+        )  # fmt: skip
+        _store(capture.life.stream, result)
+        return result
+
+    async def _earlier(self, entry: Entry, life: Life | None) -> RunResult:
+        """Of a run that an earlier process, or another kind of call, began: its stored answer, else what was kept."""
+        if life is not None:
+            await asyncio.shield(life.done)
+        stream = self._table.streams[entry.agent_id]
+        if stored := _stored(stream):
+            return stored
+        items = Reader(stream).batch(stream.size + 1)
+        output = {kind: b"".join(one.data for one in items if one.kind == kind) for kind in ("stdout", "stderr")}
+        cut = any(stream.kinds[kind].floor.items for kind in ("stdout", "stderr"))
+        return RunResult(
+            exit=entry.exit or exits.lost(), stdout=output["stdout"], stderr=output["stderr"], truncated=cut,
+            isolation=entry.isolation,
+        )  # fmt: skip
+
+
+def _one_shot(spec: AgentSpec, stdin: bytes, seconds: float) -> AgentSpec:
+    asked = spec.limits.wall_seconds
+    wall = seconds if not asked else min(asked, seconds)
+    limits = replace(spec.limits, wall_seconds=wall)
+    return replace(spec, stdin="pipe" if stdin else "null", restart="never", limits=limits)
+
+
+async def _feed(life: Life, stdin: bytes) -> None:
+    if life.stdin is None:
+        return
+    try:
+        await life.stdin.write(stdin)
+    except StdinClosed:  # a program need not read its input
+        return
+    life.stdin.close()
+
+
+def _store(stream: StreamLog, result: RunResult) -> None:
+    if stream.folder.exists():
+        (stream.folder / _RESULT).write_text(json.dumps(result.to_wire()), encoding="utf-8")
+
+
+def _stored(stream: StreamLog) -> RunResult | None:
+    path = stream.folder / _RESULT
+    return RunResult.from_wire(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None

@@ -1,0 +1,137 @@
+"""One connection to agent-host: the token first, then requests side by side, answers in any order."""
+
+import asyncio
+import contextlib
+import hmac
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from agentbox.adapters.errors import AdapterError, ContractMismatch, NotFound, PermissionDenied
+from agentbox.adapters.orchestrator import rpc
+from agentbox.adapters.orchestrator.contract import CONTRACT_VERSION
+from agentbox.agents.flows import Flow
+from agentbox.agents.life import Life
+from agentbox.agents.methods import METHODS
+from agentbox.agents.service import Service
+
+log = structlog.get_logger()
+CAPABILITIES = ("attach", "record", "restart", "run_once", "stream")
+
+
+class Session:
+    """`attachments` and `flows` are by the number that the client gave the subscription."""
+
+    def __init__(self, service: Service, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.service = service
+        self.flows: dict[int, Flow] = {}
+        self.attachments: dict[int, Life] = {}
+        self._reader, self._writer = reader, writer
+        self._known = False
+        self._calls: dict[int, asyncio.Task[None]] = {}
+        self._following: dict[int, asyncio.Task[None]] = {}
+
+    async def serve(self) -> None:
+        """Until the client leaves, or says something that is no JSON-RPC."""
+        try:
+            while line := await self._reader.readline():
+                self._take(rpc.decode(line))
+        except (ConnectionError, ValueError, rpc.Garbage) as error:  # ValueError: a line over the limit
+            log.warning("connection closed", reason=str(error))
+        finally:
+            await self._leave()
+
+    async def send(self, message: rpc.Message) -> None:
+        """Writes a message, and waits while the client does not read."""
+        self._writer.write(rpc.encode(message))
+        with contextlib.suppress(ConnectionError):  # the read side notices
+            await self._writer.drain()
+
+    def follow(self, flow: Flow, work: Any) -> None:
+        """Runs `work`, a coroutine that feeds the flow, until it ends or the client closes the subscription."""
+        self.flows[flow.number] = flow
+        task = asyncio.create_task(work)
+        self._following[flow.number] = task
+        task.add_done_callback(lambda _: self._forget(flow.number))
+
+    def close_flow(self, number: int) -> None:
+        """Ends a subscription. Nothing happens when it has ended."""
+        if task := self._following.get(number):
+            task.cancel()
+
+    def initialize(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Checks token and version. Raises PermissionDenied or ContractMismatch."""
+        if not hmac.compare_digest(str(params.get("token", "")).encode(), self.service.token.encode()):
+            raise PermissionDenied("cannot use agent-host: the token is not that of this boot", scope="core")
+        theirs = str(params.get("contract_version", ""))
+        if theirs.partition(".")[0] != CONTRACT_VERSION.partition(".")[0]:
+            mismatch = {"slot": "orchestrator", "ours": CONTRACT_VERSION, "theirs": theirs}
+            raise ContractMismatch(
+                f"cannot use agent-host: it speaks {CONTRACT_VERSION}, the caller {theirs}", mismatches=[mismatch]
+            )
+        self._known = True
+        return {"contract_version": CONTRACT_VERSION, "capabilities": list(CAPABILITIES)}
+
+    def _take(self, message: rpc.Message) -> None:
+        number, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+        if not isinstance(method, str) or not isinstance(params, Mapping):
+            raise rpc.Garbage("cannot read a message: it has no method, or its params are no object")
+        if number is None:
+            self._notified(method, params)
+        elif isinstance(number, int) and number not in self._calls:
+            task = asyncio.create_task(self._answer(number, method, params))
+            self._calls[number] = task
+            task.add_done_callback(lambda _: self._calls.pop(number))
+        else:
+            raise rpc.Garbage("cannot read a message: its id is no integer, or is in use")
+
+    def _notified(self, method: str, params: Mapping[str, Any]) -> None:
+        number = params.get("id", params.get("subscription"))
+        if not isinstance(number, int):
+            return
+        if method == rpc.CANCEL:
+            if task := self._calls.get(number):
+                task.cancel()
+        elif params.get("close"):
+            self.close_flow(number)
+        elif flow := self.flows.get(number):
+            flow.grant(int(params.get("credit", 0)))
+
+    async def _answer(self, number: int, method: str, params: Mapping[str, Any]) -> None:
+        reply: dict[str, Any] = {"id": number}
+        try:
+            reply["result"] = await self._call(method, params)
+        except AdapterError as error:
+            reply["error"] = rpc.error_of(error)
+        except KeyError as error:
+            reply["error"] = {"code": rpc.INVALID_REQUEST, "message": f"the parameter {error} is missing"}
+        except Exception:
+            log.exception("request failed", method=method)
+            reply["error"] = {"code": rpc.INTERNAL, "message": "agent-host failed; its log says why"}
+        await self.send(reply)
+        if "error" in reply and not self._known:
+            self._writer.close()
+
+    async def _call(self, method: str, params: Mapping[str, Any]) -> Any:
+        if method == "initialize":
+            return self.initialize(params)
+        if not self._known:
+            raise PermissionDenied("cannot use agent-host: the first call must be initialize", scope="core")
+        handler = METHODS.get(method)
+        if handler is None:
+            raise NotFound(f"cannot call {method}: there is no such method", resource="method", id=method)
+        return await handler(self, params)
+
+    def _forget(self, number: int) -> None:
+        self.flows.pop(number, None)
+        self._following.pop(number, None)
+        if life := self.attachments.pop(number, None):
+            life.attached = False
+
+    async def _leave(self) -> None:
+        tasks = [*self._calls.values(), *self._following.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._writer.close()

@@ -1,0 +1,58 @@
+"""The writing end of an agent's standard input."""
+
+import asyncio
+import os
+
+
+class StdinClosed(Exception):
+    """The agent does not read any more, or its stdin was closed."""
+
+
+class Stdin:
+    """Owns `fd`. Writes wait for the agent to read; one writer at a time."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._turn = asyncio.Lock()
+        self._blocked: asyncio.Future[None] | None = None
+        os.set_blocking(fd, False)
+
+    async def write(self, data: bytes) -> None:
+        """Returns once the pipe has taken all. Raises StdinClosed."""
+        async with self._turn:
+            view = memoryview(data)
+            while view:
+                if self._fd < 0:
+                    raise StdinClosed
+                try:
+                    view = view[os.write(self._fd, view) :]
+                except BlockingIOError:
+                    await self._writable()
+                except BrokenPipeError as error:
+                    raise StdinClosed from error
+
+    def close(self) -> None:
+        """The agent reads end of file; a write that waits fails. Idempotent."""
+        if self._fd < 0:
+            return
+        asyncio.get_running_loop().remove_writer(self._fd)
+        os.close(self._fd)
+        self._fd = -1
+        if self._blocked is not None and not self._blocked.done():
+            self._blocked.set_result(None)
+
+    async def _writable(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._blocked = future = loop.create_future()
+        fd = self._fd
+        loop.add_writer(fd, _done, future)
+        try:
+            await future
+        finally:
+            if self._fd == fd:
+                loop.remove_writer(fd)
+
+
+def _done(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,156 @@
+"""agents.db: one row an agent, the requests of the last 24 hours, and the record of what happened, in order."""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from agentbox import clock
+from agentbox.adapters.orchestrator.contract import AgentHandle
+from agentbox.adapters.sqlite import Database
+from agentbox.agents.entry import Entry
+from agentbox.ids import uuid7
+
+REQUEST_SECONDS = 24 * 3600
+KEEP_RECORD = 100_000  # events that nobody has taken yet; older ones are dropped
+
+MIGRATIONS = (
+    """
+    CREATE TABLE agents (agent_id TEXT PRIMARY KEY, over INTEGER NOT NULL, row TEXT NOT NULL) STRICT;
+    CREATE TABLE requests (
+        principal TEXT NOT NULL, request_id TEXT NOT NULL, agent_id TEXT NOT NULL, at REAL NOT NULL,
+        PRIMARY KEY (principal, request_id)
+    ) STRICT;
+    CREATE TABLE record (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, at TEXT NOT NULL, type TEXT NOT NULL,
+        agent_id TEXT NOT NULL, data TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+    """,
+)
+
+
+@dataclass(frozen=True)
+class Happening:
+    """One line of the record. `type` is an event type of the journal."""
+
+    type: str
+    agent_id: str
+    data: Mapping[str, Any]
+
+
+Request = tuple[str, str]  # principal, request id
+
+
+class Store:
+    """Open it before use. Every write is on disk when its call returns."""
+
+    def __init__(self, folder: Path) -> None:
+        self._database = Database(folder / "agents.db", MIGRATIONS, "orchestrator", "local-process")
+
+    async def open(self) -> None:
+        await self._database.open()
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    def still_there(self) -> bool:
+        """False once the file that is open is no longer the one at its path."""
+        return self._database.still_there()
+
+    async def entries(self) -> list[Entry]:
+        """Every agent that is kept, oldest first."""
+        rows = await self._read("SELECT row FROM agents ORDER BY agent_id")
+        return [Entry.from_row(json.loads(row[0])) for row in rows]
+
+    async def requests(self) -> dict[Request, tuple[AgentHandle, float]]:
+        """Requests of the last 24 hours, with the agent that each made and when."""
+        rows = await self._read(
+            "SELECT principal, request_id, agent_id, at FROM requests WHERE at > ?", time.time() - REQUEST_SECONDS
+        )
+        return {(row[0], row[1]): (AgentHandle(agent_id=row[2], generation=1), row[3]) for row in rows}
+
+    async def admit(self, entry: Entry) -> None:
+        """A new agent and the request that asked for it, before its process exists."""
+        moment = time.time()
+
+        def job(db: apsw.Connection) -> None:
+            _save(db, entry)
+            db.execute("DELETE FROM requests WHERE at <= ?", (moment - REQUEST_SECONDS,))
+            db.execute(
+                "INSERT INTO requests VALUES (?, ?, ?, ?)", (entry.principal, entry.request_id, entry.agent_id, moment)
+            )
+
+        await self._database.write(job)
+
+    async def withdraw(self, entry: Entry) -> None:
+        """Forgets an agent that never ran, and its request."""
+
+        def job(db: apsw.Connection) -> None:
+            db.execute("DELETE FROM agents WHERE agent_id = ?", (entry.agent_id,))
+            db.execute("DELETE FROM requests WHERE agent_id = ?", (entry.agent_id,))
+
+        await self._database.write(job)
+
+    async def save(self, entry: Entry, *happened: Happening) -> None:
+        """The agent as it is now, and what happened to it, in one commit."""
+        row, moment = _row(entry), clock.to_wire(clock.now())
+
+        def job(db: apsw.Connection) -> None:
+            db.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", row)
+            for one in happened:
+                values = (uuid7(), moment, one.type, one.agent_id, json.dumps(one.data))
+                db.execute("INSERT INTO record (id, at, type, agent_id, data) VALUES (?, ?, ?, ?, ?)", values)
+
+        await self._database.write(job)
+
+    async def forget(self, agent_ids: Sequence[str]) -> None:
+        """Drops agents that ended."""
+        await self._database.write(_each("DELETE FROM agents WHERE agent_id = ?", [(one,) for one in agent_ids]))
+
+    async def record(self, after: int, limit: int) -> list[dict[str, Any]]:
+        """Lines of the record beyond `after`, in order."""
+        rows = await self._read(
+            "SELECT seq, id, at, type, agent_id, data FROM record WHERE seq > ? ORDER BY seq LIMIT ?", after, limit
+        )
+        names = ("seq", "id", "at", "type", "agent_id")
+        return [{**dict(zip(names, row[:5], strict=True)), "data": json.loads(row[5])} for row in rows]
+
+    async def record_taken(self, through: int) -> None:
+        """The reader has these for good; beyond a bound the oldest go untaken."""
+
+        def job(db: apsw.Connection) -> None:
+            db.execute("DELETE FROM record WHERE seq <= ?", (through,))
+            db.execute("DELETE FROM record WHERE seq <= (SELECT max(seq) FROM record) - ?", (KEEP_RECORD,))
+
+        await self._database.write(job)
+
+    async def fact(self, name: str, value: str | None = None) -> str | None:
+        """What was last written under that name; with a value, writes it and returns what was there before."""
+        found = await self._read("SELECT value FROM facts WHERE name = ?", name)
+        if value is not None:
+            await self._database.write(_each("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(name, value)]))
+        return str(found[0][0]) if found else None
+
+    async def _read(self, text: str, *values: Any) -> list[tuple[Any, ...]]:
+        return await self._database.read(lambda db: list(db.execute(text, values)))
+
+
+def _row(entry: Entry) -> tuple[str, int, str]:
+    return entry.agent_id, int(entry.over), json.dumps(entry.to_row())
+
+
+def _save(db: apsw.Connection, entry: Entry) -> None:
+    db.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", _row(entry))
+
+
+def _each(text: str, rows: Sequence[tuple[Any, ...]]) -> Callable[[apsw.Connection], None]:
+    def job(db: apsw.Connection) -> None:
+        for values in rows:
+            db.execute(text, values)
+
+    return job

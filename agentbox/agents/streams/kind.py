@@ -1,0 +1,133 @@
+"""One kind of items of one agent (stdout, stderr, state or exit), in segment files of which the oldest is dropped.
+
+A segment starts with what came before it, so that after a restart the first one kept says what was dropped. Nothing is
+synced to disk: the page cache outlives the process, and a machine that stops takes the agents along.
+"""
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+HEAD = struct.Struct("<8sQQQQ")  # magic; then a Before
+ITEM = struct.Struct("<QQII")  # cursor, Unix milliseconds, generation, length of the data that follows
+_MAGIC = b"abxstrm1"
+_PIECES = 8  # segments that the kept bytes are divided into
+_SMALLEST = 4096
+
+
+class Stored(NamedTuple):
+    """An item as it is on disk."""
+
+    cursor: int
+    millis: int
+    generation: int
+    data: bytes
+
+
+class Before(NamedTuple):
+    """What a stream held before a point: cursor and time of the last item, and how much."""
+
+    cursor: int = 0
+    items: int = 0
+    size: int = 0
+    millis: int = 0
+
+
+class Segment:
+    """One file. `dropped` once it has been deleted."""
+
+    def __init__(self, path: Path, before: Before) -> None:
+        self.path, self.before = path, before
+        self.last, self.items, self.data = before.cursor, 0, 0
+        self.millis = before.millis
+        self.size = HEAD.size
+        self.dropped = False
+
+    def add(self, item: Stored) -> None:
+        self.last, self.millis = item.cursor, item.millis
+        self.items += 1
+        self.data += len(item.data)
+        self.size += ITEM.size + len(item.data)
+
+    @property
+    def after(self) -> Before:
+        return Before(self.last, self.before.items + self.items, self.before.size + self.data, self.millis)
+
+
+class KindLog:
+    """Keeps at most `limit` bytes of files. Items of one kind have growing cursors."""
+
+    def __init__(self, folder: Path, kind: str, limit: int) -> None:
+        self.folder, self.kind, self.limit = folder, kind, limit
+        self.segments: list[Segment] = []
+        self._fd: int | None = None
+
+    @property
+    def floor(self) -> Before:
+        """What was dropped; the cursor is that of the last item dropped."""
+        return self.segments[0].before if self.segments else Before()
+
+    @property
+    def last(self) -> int:
+        """The newest cursor, 0 when there is none."""
+        return self.segments[-1].last if self.segments else 0
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    def append(self, item: Stored) -> None:
+        """Writes one item, and drops the oldest segments beyond the limit."""
+        room = max(_SMALLEST, self.limit // _PIECES)
+        if self._fd is None or self.segments[-1].size + ITEM.size + len(item.data) > room:
+            self._roll()
+        assert self._fd is not None
+        os.writev(self._fd, [ITEM.pack(item.cursor, item.millis, item.generation, len(item.data)), item.data])
+        self.segments[-1].add(item)
+        while len(self.segments) > 1 and self.size > self.limit:
+            oldest = self.segments.pop(0)
+            oldest.dropped = True
+            oldest.path.unlink()
+
+    def close(self) -> None:
+        """Lets go of the open file. A later append opens a new one."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def recover(self) -> None:
+        """Reads what an earlier process kept; a torn last item is cut off."""
+        for path in sorted(self.folder.glob(f"{self.kind}.*")):
+            data = path.read_bytes()
+            if len(data) < HEAD.size or data[:8] != _MAGIC:
+                path.unlink()
+                continue
+            segment = Segment(path, Before(*HEAD.unpack_from(data)[1:]))
+            for item in parse(data[HEAD.size :]):
+                segment.add(item)
+            os.truncate(path, segment.size)
+            self.segments.append(segment)
+
+    def _roll(self) -> None:
+        before = self.segments[-1].after if self.segments else Before()
+        self.close()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        number = int(self.segments[-1].path.suffix[1:]) + 1 if self.segments else 0
+        path = self.folder / f"{self.kind}.{number:012d}"
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        os.write(self._fd, HEAD.pack(_MAGIC, *before))
+        self.segments.append(Segment(path, before))
+
+
+def parse(data: bytes) -> Iterator[Stored]:
+    """The whole items at the start of `data`."""
+    at = 0
+    while at + ITEM.size <= len(data):
+        cursor, millis, generation, length = ITEM.unpack_from(data, at)
+        end = at + ITEM.size + length
+        if end > len(data):
+            return
+        yield Stored(cursor, millis, generation, data[at + ITEM.size : end])
+        at = end

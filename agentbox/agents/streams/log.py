@@ -1,0 +1,85 @@
+"""All that one agent put out, and what became of it: four kinds of items under one count of cursors."""
+
+import asyncio
+import json
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentbox.adapters.orchestrator.contract import StreamKind
+from agentbox.agents.streams.kind import KindLog, Stored
+
+KINDS: tuple[StreamKind, ...] = ("stdout", "stderr", "state", "exit")
+_LIFE_BYTES = 64 << 10  # kept of `state`, and of `exit`
+
+
+class StreamLog:
+    """`closed` once nothing will follow. Used by one event loop; `limit` is in bytes a stream."""
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self.folder = folder
+        self.kinds = {
+            kind: KindLog(folder, kind, limit if kind in ("stdout", "stderr") else _LIFE_BYTES) for kind in KINDS
+        }
+        self.closed = False
+        self._next = 1
+        self._changed = asyncio.Event()
+
+    @classmethod
+    def recover(cls, folder: Path, limit: int) -> "StreamLog":
+        """What an earlier process kept in `folder`; empty when there is none."""
+        log = cls(folder, limit)
+        for kind in log.kinds.values():
+            kind.recover()
+        log._next = max(kind.last for kind in log.kinds.values()) + 1
+        return log
+
+    @property
+    def last(self) -> int:
+        """The newest cursor, 0 when there is none."""
+        return self._next - 1
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(kind.size for kind in self.kinds.values())
+
+    def append(self, kind: StreamKind, generation: int, data: bytes) -> int:
+        """Stores one item, wakes the readers, and returns its cursor. Raises OSError."""
+        cursor = self._next
+        self.kinds[kind].append(Stored(cursor, time.time_ns() // 1_000_000, generation, data))
+        self._next = cursor + 1
+        self._wake()
+        return cursor
+
+    def tell(self, kind: StreamKind, generation: int, what: Mapping[str, Any]) -> int:
+        """An item of kind `state` or `exit`."""
+        return self.append(kind, generation, json.dumps(what, sort_keys=True, separators=(",", ":")).encode())
+
+    def close(self) -> None:
+        """Nothing follows: readers end once they have read all. Idempotent; `reopen` takes it back."""
+        for kind in self.kinds.values():
+            kind.close()
+        self.closed = True
+        self._wake()
+
+    def reopen(self) -> None:
+        """A new life of the agent."""
+        self.closed = False
+
+    async def changed(self, beyond: int) -> None:
+        """Returns once there is an item after `beyond`, or the log is closed."""
+        while self.last <= beyond and not self.closed:
+            await self._changed.wait()
+
+    def remove(self) -> None:
+        """Deletes the files."""
+        self.close()
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()

@@ -1,0 +1,129 @@
+"""Reads one agent's items in order from any cursor, across kinds, and says where something was cut out."""
+
+import json
+from collections import deque
+from datetime import UTC, datetime
+
+from agentbox.adapters.errors import CursorExpired
+from agentbox.adapters.orchestrator.contract import StreamItem, StreamKind
+from agentbox.agents.streams.kind import HEAD, ITEM, KindLog, Segment, Stored, parse
+from agentbox.agents.streams.log import StreamLog
+
+_READ = 128 << 10
+
+
+class Reader:
+    """Two readers of one log see the same items. `kinds` narrows what is read.
+
+    Raises CursorExpired for a `since` after which something was dropped; from 0 it starts with what is kept, and the
+    cut is a `state` item at the cursor of the last item dropped. A reader that is overtaken later meets the same item.
+    """
+
+    def __init__(self, log: StreamLog, since: int = 0, kinds: tuple[StreamKind, ...] | None = None) -> None:
+        self._log = log
+        wanted = kinds or tuple(log.kinds)
+        oldest = max(log.kinds[kind].floor.cursor for kind in wanted)
+        if 0 < since < oldest:
+            raise CursorExpired(
+                f"cannot read from cursor {since}: what followed it was dropped",
+                hint="read from cursor 0",
+                oldest=oldest,
+            )
+        self.position = since
+        self._tails = [_Tail(kind, log.kinds[kind], since) for kind in wanted]
+
+    def batch(self, size: int) -> list[StreamItem]:
+        """The next items, together about `size` bytes of data; none when there are none now."""
+        found: list[StreamItem] = []
+        while size > 0:
+            heads = [tail for tail in self._tails if tail.head() is not None]
+            if not heads:
+                break
+            item = min(heads, key=lambda tail: tail.cursor).take()
+            self.position = item.cursor
+            size -= len(item.data) + 64
+            found.append(item)
+        return found
+
+    @property
+    def finished(self) -> bool:
+        """True when nothing is left and nothing will follow."""
+        return self._log.closed and all(tail.head() is None for tail in self._tails)
+
+    async def more(self) -> None:
+        """Returns once a batch may have something, or the log is closed."""
+        await self._log.changed(self._log.last)
+
+
+class _Tail:
+    """A position in one kind."""
+
+    def __init__(self, kind: StreamKind, log: KindLog, since: int) -> None:
+        self._kind, self._log, self._last = kind, log, since
+        self._segment: Segment | None = None
+        self._offset = 0
+        self._ready: deque[StreamItem] = deque()
+
+    @property
+    def cursor(self) -> int:
+        return self._ready[0].cursor
+
+    def head(self) -> StreamItem | None:
+        if not self._ready:
+            self._fill()
+        return self._ready[0] if self._ready else None
+
+    def take(self) -> StreamItem:
+        item = self._ready.popleft()
+        self._last = item.cursor
+        return item
+
+    def _fill(self) -> None:
+        while not self._ready and self._log.last > self._last:
+            if self._segment is None or self._segment.dropped:
+                self._jump()
+            elif self._offset >= self._segment.size:
+                self._segment = self._log.segments[self._log.segments.index(self._segment) + 1]
+                self._offset = HEAD.size
+            else:
+                self._read(self._segment)
+
+    def _jump(self) -> None:
+        """To the first segment that holds something new; a cut on the way becomes an item."""
+        floor = self._log.floor
+        if floor.cursor > self._last:
+            self._ready.append(self._cut())
+        self._segment = next(one for one in self._log.segments if one.last > self._last)
+        self._offset = HEAD.size
+
+    def _cut(self) -> StreamItem:
+        floor = self._log.floor
+        what = {
+            "state": "truncated", "stream": self._kind, "dropped_items": floor.items, "dropped_bytes": floor.size,
+        }  # fmt: skip
+        return StreamItem(
+            cursor=floor.cursor, ts=datetime.now(UTC).replace(microsecond=0), generation=0, kind="state",
+            data=json.dumps(what, sort_keys=True, separators=(",", ":")).encode(),
+        )  # fmt: skip
+
+    def _read(self, segment: Segment) -> None:
+        with segment.path.open("rb") as stream:
+            stream.seek(self._offset)
+            data = stream.read(_READ)
+            items = list(parse(data))
+            if not items:  # one item larger than a read
+                data += stream.read()
+                items = list(parse(data))
+        for item in items:
+            self._offset += ITEM.size + len(item.data)
+            if item.cursor > self._last:
+                self._ready.append(self._wire(item))
+
+    def _wire(self, item: Stored) -> StreamItem:
+        return StreamItem(
+            cursor=item.cursor, ts=_moment(item.millis), generation=item.generation, kind=self._kind, data=item.data
+        )
+
+
+def _moment(millis: int) -> datetime:
+    return datetime.fromtimestamp(millis / 1000, UTC)

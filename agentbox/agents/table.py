@@ -1,0 +1,272 @@
+"""Every agent that this host knows, and the calls of the contract that need no more than that."""
+
+import asyncio
+import signal
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from agentbox.adapters.base import Page
+from agentbox.adapters.errors import InvalidTransition, NotFound, QuotaExceeded, StaleHandle, ValidationError
+from agentbox.adapters.orchestrator.contract import (
+    LIMIT,
+    AgentFilter,
+    AgentHandle,
+    AgentInfo,
+    AgentSpec,
+    ExitRecord,
+)
+from agentbox.agents import exits, home
+from agentbox.agents.admission import check_spec, effective_limits
+from agentbox.agents.capture import Capture
+from agentbox.agents.entry import Entry
+from agentbox.agents.host import Host
+from agentbox.agents.life import Life
+from agentbox.agents.store import REQUEST_SECONDS, Request
+from agentbox.agents.streams import StreamLog
+from agentbox.ids import uuid7
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asker:
+    """Who asks for an agent, under which id, and whether the manifest's limits bind them."""
+
+    principal: str
+    request_id: str
+    admin: bool = False
+
+
+class Table:
+    """Used by one event loop."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.entries: dict[str, Entry] = {}
+        self.lives: dict[str, Life] = {}
+        self.streams: dict[str, StreamLog] = {}
+        self._requests: dict[Request, tuple[asyncio.Task[AgentHandle] | AgentHandle, float]] = {}
+        self._chores: set[asyncio.Task[None]] = set()
+        host.on_ended = self._ended
+
+    async def load(self) -> None:
+        """What an earlier process of this host kept. Nothing is started yet."""
+        for entry in await self.host.store.entries():
+            self.entries[entry.agent_id] = entry
+            self.streams[entry.agent_id] = StreamLog.recover(self._folder(entry.agent_id), entry.limits.stdout or 0)
+            self.streams[entry.agent_id].closed = entry.over
+        self._requests.update(await self.host.store.requests())
+
+    async def spawn(
+        self, spec: AgentSpec, asker: Asker, *, once: bool = False, capture: Capture | None = None
+    ) -> AgentHandle:
+        """The agent of that request: made once, however often it is asked for. Goes on when the caller is cancelled."""
+        key = (asker.principal, asker.request_id)
+        known = self._known(key)
+        if isinstance(known, AgentHandle):
+            return known
+        if known is None:
+            known = asyncio.create_task(self._create(spec, asker, once=once, capture=capture))
+            self._requests[key] = (known, time.time())
+            known.add_done_callback(lambda task: self._settle(key, task))
+        return await asyncio.shield(known)
+
+    def get(self, agent_id: str) -> Entry:
+        """Raises NotFound."""
+        entry = self.entries.get(agent_id)
+        if entry is None:
+            raise NotFound(f"cannot find agent {agent_id}", resource="agent", id=agent_id)
+        return entry
+
+    def page(self, wanted: AgentFilter, limit: int, cursor: str | None) -> Page[AgentInfo]:
+        """In order of id, which is the order of creation."""
+        if not LIMIT[0] <= limit <= LIMIT[1]:
+            raise _invalid("/limit", f"must be from {LIMIT[0]} to {LIMIT[1]}")
+        after = "" if cursor is None else _check_cursor(cursor)
+        matching = (one for one in self.entries.values() if one.agent_id > after and _matches(one, wanted))
+        found = sorted(matching, key=lambda one: one.agent_id)[: limit + 1]
+        more = found[limit - 1].agent_id if len(found) > limit else None
+        return Page(items=tuple(one.info() for one in found[:limit]), next_cursor=more)
+
+    def signal(self, handle: AgentHandle, name: str) -> None:
+        """Raises StaleHandle, NotFound, or InvalidTransition when no process runs."""
+        entry = self._current(handle)
+        if entry.pid is None:
+            raise _refused(entry, "signalled", "no process of it runs")
+        self.lives[entry.agent_id].signal(signal.Signals[f"SIG{name}"])
+
+    async def terminate(self, handle: AgentHandle, grace: float | None) -> ExitRecord:
+        """Ends it for good; the exit of an agent that is over already is answered as it was."""
+        entry = self._current(handle)
+        life = self.lives.get(entry.agent_id)
+        if life is not None:
+            await life.end(self.host.config.grace_seconds if grace is None else grace)
+        return entry.exit or exits.lost()
+
+    def attachable(self, handle: AgentHandle) -> Life:
+        """The life whose stdin and stdout may be held now. Raises StaleHandle, NotFound or InvalidTransition."""
+        entry = self._current(handle)
+        life = self.lives.get(entry.agent_id)
+        if life is None or entry.pid is None:
+            raise _refused(entry, "attached", "no process of it runs")
+        if life.stdin is None:
+            raise _refused(entry, "attached", "its stdin is null")
+        if life.attached:
+            raise _refused(entry, "attached", "somebody else is attached")
+        return life
+
+    async def close(self) -> None:
+        """Ends every agent, in the grace of the slot."""
+        await asyncio.gather(*(life.end(self.host.config.grace_seconds) for life in self.lives.values()))
+        while self._chores:
+            await asyncio.wait(self._chores)
+
+    def revive(self, entry: Entry) -> None:
+        """An agent whose last life is over: its restart policy decides what follows."""
+        life = self.lives[entry.agent_id] = Life(self.host, entry, self.streams[entry.agent_id])
+        life.resume()
+
+    async def _create(self, spec: AgentSpec, asker: Asker, *, once: bool, capture: Capture | None) -> AgentHandle:
+        check_spec(spec, self.host.config)
+        limits = effective_limits(spec.limits, self.host.config, once=once, admin=asker.admin)
+        entry = Entry(
+            agent_id=uuid7(), spec=spec, limits=limits, principal=asker.principal, request_id=asker.request_id,
+            depth=self._depth(spec), once=once,
+        )  # fmt: skip
+        self._check_room()
+        self.entries[entry.agent_id] = entry
+        stream = self.streams[entry.agent_id] = StreamLog(self._folder(entry.agent_id), limits.stdout or 0)
+        life = self.lives[entry.agent_id] = Life(self.host, entry, stream)
+        if capture is not None:
+            life.capture, capture.life = capture, life
+        try:
+            await self.host.store.admit(entry)
+            await life.start()
+        except BaseException:
+            await self._withdraw(entry)
+            raise
+        return AgentHandle(agent_id=entry.agent_id, generation=1)
+
+    async def _withdraw(self, entry: Entry) -> None:
+        self.entries.pop(entry.agent_id)
+        self.lives.pop(entry.agent_id).done.set_result(None)
+        self.streams.pop(entry.agent_id).remove()
+        home.remove(home.of_agent(self.host.config.paths, entry.agent_id))
+        await self.host.store.withdraw(entry)
+
+    def _depth(self, spec: AgentSpec) -> int:
+        if spec.parent_id is None:
+            return 0
+        parent = self.get(spec.parent_id)
+        if parent.over:
+            raise _refused(parent, "parent", "it has ended")
+        most = self.host.config.max_depth
+        if parent.depth + 1 > most:
+            raise _quota("max_depth", parent.depth + 1, most)
+        return parent.depth + 1
+
+    def _check_room(self) -> None:
+        living = sum(not one.over for one in self.entries.values())
+        if living >= self.host.config.max_agents:
+            raise _quota("max_agents", living, self.host.config.max_agents)
+
+    def _known(self, key: Request) -> "asyncio.Task[AgentHandle] | AgentHandle | None":
+        found = self._requests.get(key)
+        if found is None or found[1] <= time.time() - REQUEST_SECONDS:
+            return None
+        return found[0]
+
+    def _settle(self, key: Request, task: "asyncio.Task[AgentHandle]") -> None:
+        """A request that failed may be made again; one that worked needs only its handle."""
+        if task.cancelled() or task.exception() is not None:
+            self._requests.pop(key)
+        else:
+            self._requests[key] = (task.result(), self._requests[key][1])
+        stale = time.time() - REQUEST_SECONDS
+        for old in [one for one, (_, at) in self._requests.items() if at <= stale]:
+            del self._requests[old]
+
+    def _current(self, handle: AgentHandle) -> Entry:
+        entry = self.get(handle.agent_id)
+        if entry.generation != handle.generation:
+            raise StaleHandle(
+                f"cannot use generation {handle.generation} of agent {entry.agent_id}: it is at {entry.generation}",
+                generation=handle.generation, current=entry.generation,
+            )  # fmt: skip
+        return entry
+
+    def _ended(self, entry: Entry, folder: Path) -> None:
+        self.lives.pop(entry.agent_id, None)
+        chore = asyncio.create_task(self._tidy(folder))
+        self._chores.add(chore)
+        chore.add_done_callback(self._chores.discard)
+
+    async def _tidy(self, folder: Path) -> None:
+        try:
+            await asyncio.to_thread(home.remove, folder)
+        except OSError as error:
+            log.warning("private folder is not removed", folder=str(folder), reason=error.strerror)
+        gone = list(self._surplus())
+        for agent_id in gone:
+            del self.entries[agent_id]
+            self.streams.pop(agent_id).remove()
+        if gone:
+            await self.host.store.forget(gone)
+
+    def _surplus(self) -> Iterable[str]:
+        """The oldest agents that are over, beyond what is kept."""
+        config = self.host.config
+        over = sorted(one.agent_id for one in self.entries.values() if one.over)
+        size = sum(self.streams[agent_id].size for agent_id in over)
+        for index, agent_id in enumerate(over):
+            if len(over) - index <= config.keep_ended and size <= config.keep_output:
+                return
+            size -= self.streams[agent_id].size
+            yield agent_id
+
+    def _folder(self, agent_id: str) -> Path:
+        return self.host.config.paths.slot("orchestrator") / "streams" / agent_id
+
+
+def _matches(entry: Entry, wanted: AgentFilter) -> bool:
+    spec = entry.spec
+    return (
+        wanted.state in (None, entry.state)
+        and wanted.name in (None, spec.name)
+        and wanted.parent_id in (None, spec.parent_id)
+        and (wanted.label is None or _has_label(spec, wanted.label))
+    )
+
+
+def _has_label(spec: AgentSpec, label: str) -> bool:
+    name, equals, value = label.partition("=")
+    return name in spec.labels and (not equals or spec.labels[name] == value)
+
+
+def _check_cursor(cursor: str) -> str:
+    try:
+        return str(uuid.UUID(cursor))
+    except ValueError as error:
+        raise _invalid("/cursor", "is no cursor of this listing") from error
+
+
+def _quota(key: str, observed: int, cap: int) -> QuotaExceeded:
+    return QuotaExceeded(
+        f"cannot start another agent: {key} is {cap}", hint="wait for one to end, or raise it in agentbox.toml",
+        limit=key, observed=observed, cap=cap, config_path=f"adapters.orchestrator.{key}",
+    )  # fmt: skip
+
+
+def _refused(entry: Entry, to: str, why: str) -> InvalidTransition:
+    members: dict[str, Any] = {"id": entry.agent_id, "from": entry.state, "to": to, "blockers": []}
+    return InvalidTransition(f"cannot make agent {entry.agent_id} {to}: {why}", **members)
+
+
+def _invalid(pointer: str, detail: str) -> ValidationError:
+    return ValidationError(f"cannot take {pointer}: it {detail}", errors=[{"pointer": pointer, "detail": detail}])

@@ -1,0 +1,1 @@
+"""The management API: probes, slots, agents and tasks over HTTP."""

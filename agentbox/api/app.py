@@ -1,0 +1,81 @@
+"""Puts the API together: the one place of this program where concrete things are built."""
+
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry
+
+from agentbox.adapters.base import Deps
+from agentbox.adapters.container import container_of
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.timing import Timing
+from agentbox.api.access import Access
+from agentbox.api.boot_facts import facts_of
+from agentbox.api.box_metrics import BoxMetrics
+from agentbox.api.http_metrics import HttpMetrics
+from agentbox.api.services import Services
+from agentbox.api.tasks import Tasks
+from agentbox.api.watch import Watch
+from agentbox.errors import AgentboxError
+from agentbox.plan.model import Plan
+from agentbox.probes.readiness import Evaluator
+from agentbox.probes.standard import standard_requirements
+from agentbox.settings import Paths
+from agentbox.supervision.boot_record import BootRecord
+from agentbox.supervision.secrets import find_token
+
+if TYPE_CHECKING:
+    from agentbox.adapters.spans import Spans
+
+
+def build(plan: Plan, paths: Paths, record: BootRecord | None) -> Services:
+    """Everything, not yet started. Raises AgentboxError for a plan that this release cannot serve."""
+    if plan.api.auth != "token":
+        raise AgentboxError(
+            f"cannot serve api.auth = {plan.api.auth}: this release knows token", "Set api.auth = token."
+        )
+    boot = facts_of(record, plan, paths)
+    registry, http = CollectorRegistry(), HttpMetrics()
+    registry.register(http)
+    metrics = BoxMetrics(registry, plan_digest=boot.plan_digest, image_digest=boot.digests.get("image") or "")
+    metrics.unclean.set(boot.previous_shutdown == "unclean")
+    container = container_of(
+        plan, paths, Deps(metrics=Metrics(registry)), timing=Timing().scaled(1 / boot.hooks.clock_scale),
+        spans=_spans(plan), on_change=lambda: services.evaluator.wake("adapters"),
+    )  # fmt: skip
+    services = Services(
+        plan=plan, paths=paths, boot=boot, access=Access(paths, _token(plan, paths)), registry=registry, http=http,
+        metrics=metrics, container=container, tasks=Tasks(plan, paths, container),
+    )  # fmt: skip
+    services.watch = Watch(services)
+    services.standard = standard_requirements(
+        paths, plan, boot_id=boot.boot_id, slots=lambda: {str(slot): status for slot, status in container.status().items()}, hooks=boot.hooks,
+        recorded_sentinel=lambda: services.watch.sealed_sha256,
+        on_shutdown=lambda: _nothing(services.drain.begin("supervisord shuts down")),
+    )  # fmt: skip
+    services.evaluator = Evaluator(
+        services.standard.all, lambda old, new: services.watch.changed(old, new), clock_scale=boot.hooks.clock_scale
+    )
+    return services
+
+
+def _nothing(_: object) -> None:
+    """The drain runs by itself."""
+
+
+def _token(plan: Plan, paths: Paths) -> str:
+    token = find_token(paths, plan)
+    if token is None:
+        raise AgentboxError(
+            f"cannot serve the API: there is no admin token, not even {paths.api_key}",
+            "Phase 2 of the boot makes one; `agentbox boot explain` shows whether it ran.",
+        )
+    return token.value
+
+
+def _spans(plan: Plan) -> "Spans | None":
+    """Tracing is imported only where an endpoint is configured: it costs start time."""
+    if not plan.observability.otlp_endpoint:
+        return None
+    from agentbox.api.tracing import spans_to
+
+    return spans_to(plan.observability.otlp_endpoint, plan.name)

@@ -1,0 +1,161 @@
+"""The ASGI application of one listener: each request is judged by its row, then handled, then answered."""
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+from urllib.parse import parse_qsl
+
+from agentbox.adapters.context import CallContext, calling
+from agentbox.adapters.errors import NotFound
+from agentbox.adapters.wire import to_wire
+from agentbox.api.access import NOBODY, Caller, require
+from agentbox.api.body import read_json, refuse_body
+from agentbox.api.call import Call
+from agentbox.api.handlers import handler_of
+from agentbox.api.headers import SAFE, allowed_hosts, check_accept, check_host, readable, request_id
+from agentbox.api.http_metrics import UNMATCHED
+from agentbox.api.problems import MethodNotAllowed, TooBusy, invalid, reply_for
+from agentbox.api.reply import JSON, EventStream, Reply
+from agentbox.api.services import Services
+from agentbox.api.sse import Cut, write_events
+from agentbox.ids import uuid7
+from agentbox.routes import Match, Matcher, Route
+
+STREAM = "text/event-stream"
+_LIVE = b'{"live":true,"uptime":%s}'
+
+
+class Application:
+    """Serves the rows of one listener. `/livez` is answered before anything else is looked at."""
+
+    def __init__(self, services: Services, routes: Sequence[Route]) -> None:
+        self._services = services
+        self._matcher = Matcher(routes)
+        self._hosts = allowed_hosts(services.plan)
+        self._live = any(route.name == "livez" for route in routes)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        began = time.perf_counter()
+        if self._live and scope["path"] == "/livez" and _plain(scope):
+            await self._answer_live(scope, send)
+            self._services.http.count("/livez", scope["method"], 200, time.perf_counter() - began)
+            return
+        headers = readable(scope["headers"])
+        identity = request_id(headers)
+        match = self._matcher.match(scope["method"], scope["raw_path"].decode("latin-1"))
+        label = match.route.path if match and match.route else UNMATCHED
+        with ExitStack() as caller:
+            try:
+                outcome = await self._handle(scope, receive, match, headers, identity, caller)
+            except Exception as error:  # noqa: BLE001 - a handler's error becomes an answer, a bug 500 and a traceback
+                outcome = reply_for(error, identity)
+            if isinstance(outcome, EventStream):
+                await self._stream(outcome, scope, receive, send, identity)
+                self._services.http.count(label, scope["method"], 200, -1)
+                return
+        await _answer(outcome, send, identity, close=match is None or match.route is None)
+        self._services.http.count(label, scope["method"], outcome.status, time.perf_counter() - began)
+
+    async def _handle(
+        self,
+        scope: Any,
+        receive: Any,
+        match: Match | None,
+        headers: dict[str, str],
+        identity: str,
+        caller_is: ExitStack,
+    ) -> Reply | EventStream:
+        _check_crowding(scope, match)
+        if match is None:
+            check_host(headers, self._hosts)
+            raise NotFound("cannot find this path", resource="path", id=scope["path"])
+        if match.route is None:
+            raise MethodNotAllowed(f"cannot {scope['method']} this path", allow=list(match.allow))
+        route = match.route
+        caller = self._admit(route, headers)
+        query = _query(route, scope["query_string"])
+        body = None
+        if route.body_limit == 0:
+            refuse_body(headers)
+        else:
+            body = await read_json(route, headers, receive, self._services.plan.api.max_body)
+        call = Call(
+            services=self._services, route=route, parameters=match.parameters, query=query, headers=headers,
+            body=body, caller=caller, request_id=identity,
+        )  # fmt: skip
+        context = CallContext(principal=caller.principal, scopes=caller.scopes, request_id=identity)
+        caller_is.enter_context(calling(context))
+        return await handler_of(route.handler)(call)
+
+    def _admit(self, route: Route, headers: dict[str, str]) -> Caller:
+        """Who calls. Probes are public whatever Host they were asked under; every other route checks it."""
+        if route.probe:
+            return NOBODY
+        check_host(headers, self._hosts)
+        caller = NOBODY if route.public else self._services.access.caller(headers.get("authorization"))
+        require(caller, route.scope)
+        check_accept(headers, STREAM if route.stream else JSON)
+        return caller
+
+    async def _answer_live(self, scope: Any, send: Any) -> None:
+        body = _LIVE % str(self._services.uptime).encode()
+        raw = [*SAFE, (b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        raw.append((b"x-request-id", uuid7().encode()))
+        await send({"type": "http.response.start", "status": 200, "headers": raw})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _stream(self, stream: EventStream, scope: Any, receive: Any, send: Any, identity: str) -> None:
+        raw = [*SAFE, (b"content-type", STREAM.encode()), (b"x-request-id", identity.encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": raw})
+        try:
+            await write_events(stream.events, send, receive, self._services.closing, identity)
+            await send({"type": "http.response.body", "body": b""})
+        except Cut:
+            scope["extensions"]["agentbox"]["abort"]()
+        finally:
+            stream.close()
+
+
+def _plain(scope: Any) -> bool:
+    """A GET or HEAD without a body, on a listener that is not full."""
+    if scope["method"] not in ("GET", "HEAD") or scope["extensions"]["agentbox"]["crowding"] == "full":
+        return False
+    return not any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+
+
+def _check_crowding(scope: Any, match: Match | None) -> None:
+    crowding = scope["extensions"]["agentbox"]["crowding"]
+    if crowding == "full" or (crowding == "probes" and not (match and match.probe)):
+        raise TooBusy("cannot serve this connection: too many are open", retry_after=1)
+
+
+def _query(route: Route, raw: bytes) -> dict[str, str]:
+    """The query string. On a probe anything is allowed and nothing is read."""
+    pairs = parse_qsl(raw.decode("latin-1"), keep_blank_values=True)
+    if route.probe:
+        return {}
+    if unknown := [name for name, _ in pairs if name not in route.query]:
+        raise invalid(f"?{unknown[0]}", "is unknown")
+    return dict(pairs)
+
+
+async def _answer(reply: Reply, send: Any, identity: str, *, close: bool) -> None:
+    body = _bytes_of(reply.body)
+    raw = [*SAFE, (b"x-request-id", identity.encode())]
+    raw += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
+    if reply.status != 204:
+        raw += [(b"content-type", reply.media_type.encode()), (b"content-length", str(len(body)).encode())]
+    if close or (reply.status in (413, 503) and reply.media_type != JSON):
+        raw.append((b"connection", b"close"))  # a body that was refused is not read to its end
+    await send({"type": "http.response.start", "status": reply.status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _bytes_of(body: Any) -> bytes:
+    if body is None:
+        return b""
+    if isinstance(body, bytes):
+        return body
+    return json.dumps(to_wire(body), separators=(",", ":"), ensure_ascii=False).encode()

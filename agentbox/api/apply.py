@@ -1,0 +1,55 @@
+"""`POST /v1/config/apply`: live keys of the mounted manifest, taken over without a restart."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agentbox import settings
+from agentbox.adapters.base import SLOTS, slot_config
+from agentbox.adapters.errors import ValidationError
+from agentbox.api.problems import Conflict
+from agentbox.api.records import Applied
+from agentbox.plan.drift import Drift, drift
+from agentbox.plan.model import Plan
+from agentbox.settings import Paths
+from agentbox.supervision.secrets import visible_environment
+
+if TYPE_CHECKING:
+    from agentbox.api.services import Services
+
+
+async def apply_mounted(services: "Services") -> Applied:
+    """What changed, by class. Raises ValidationError for a manifest with findings, Conflict (409) when a key needs more
+    than live; then nothing has changed."""
+    plan = await asyncio.to_thread(plan_of_mounted, services.paths, services.plan)
+    found = drift(services.plan.apply, plan.apply)
+    if found.worst not in ("", "live"):
+        raise Conflict(
+            f"cannot apply the manifest in place: {found.worst} keys changed", hint="agentbox up takes them over",
+            keys={name: list(getattr(found, name)) for name in ("live", "boot", "recreate", "rebuild")},
+        )  # fmt: skip
+    for slot in SLOTS:
+        old, new = slot_config(services.plan, services.paths, slot), slot_config(plan, services.paths, slot)
+        if old != new:
+            services.container.reconfigure(slot, new)
+    services.plan = plan
+    return _applied(found)
+
+
+def plan_of_mounted(paths: Paths, current: Plan) -> Plan:
+    """The plan that the mounted manifest means now. Raises ValidationError with its findings."""
+    from agentbox import features, manifest, rules  # a manifest is rarely applied, and reading one costs start time
+    from agentbox.lockfile import read
+    from agentbox.plan import make_plan
+
+    parsed, known = manifest.load(paths.manifest), features.load_features()
+    environment = visible_environment(paths, settings.environment())
+    findings = [*parsed.findings, *rules.run(parsed, features=known, environment=environment).findings]
+    if errors := [found for found in findings if found.severity == "error"]:
+        rows = [{"pointer": found.key, "detail": f"{found.code} {found.message}"} for found in errors]
+        raise ValidationError(f"cannot apply {paths.manifest.name}: {len(rows)} findings", errors=rows)
+    lock = paths.lock.read_bytes()
+    return make_plan(parsed, known, lock, read(lock), current.system, test_hooks=current.test_hooks)
+
+
+def _applied(found: Drift) -> Applied:
+    return Applied(live=found.live, boot=found.boot, recreate=found.recreate, rebuild=found.rebuild)

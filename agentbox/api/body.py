@@ -1,0 +1,51 @@
+"""Reads the body of a request, never more than its row allows."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from agentbox.api.cloudevents import MEDIA_TYPES as CLOUD_TYPES
+from agentbox.api.headers import check_json, has_body, too_large
+from agentbox.api.problems import invalid
+from agentbox.routes import Route
+
+JSON_TYPES = ("application/json",)
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+def refuse_body(headers: Mapping[str, str]) -> None:
+    """Raises ValueTooLarge (413) when a body is announced on a route that takes none."""
+    if has_body(headers):
+        length = headers.get("content-length", "1")
+        raise too_large(int(length) if length.isdecimal() else 1, 0)
+
+
+async def read_json(route: Route, headers: Mapping[str, str], receive: Receive, max_body: int) -> Any:
+    """The parsed body. Raises ValueTooLarge, UnsupportedMediaType, or ValidationError for what is no JSON."""
+    cap = max_body if route.body_limit is None else route.body_limit
+    check_json(headers, JSON_TYPES + CLOUD_TYPES if route.name == "append_events" else JSON_TYPES)
+    length = headers.get("content-length", "0")
+    if length.isdecimal() and int(length) > cap:
+        raise too_large(int(length), cap)
+    data = await _read(receive, cap)
+    try:
+        return json.loads(data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise invalid("", "the body is no JSON document in UTF-8") from error
+
+
+async def _read(receive: Receive, cap: int) -> bytes:
+    data = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise invalid("", "the connection ended before the body did")
+        data += message.get("body", b"")
+        if len(data) > cap:
+            raise too_large(len(data), cap)
+        if not message.get("more_body", False):
+            return bytes(data)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")

@@ -1,0 +1,71 @@
+"""Brings what the boot wrote into the journal: each line of `events.jsonl` once, and the sentinel's hash."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from agentbox.adapters.errors import AdapterError
+from agentbox.adapters.events.contract import NewEvent
+from agentbox.supervision.events import read_events
+from agentbox.supervision.sentinel import read_sentinel
+
+if TYPE_CHECKING:
+    from agentbox.adapters.events.contract import Events
+    from agentbox.settings import Paths
+
+BATCH = 100
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_log = structlog.get_logger()
+
+
+def type_of(event: str) -> str:
+    """`BootstrapStarted` -> `boot.bootstrap_started`."""
+    return "boot." + _WORD.sub("_", event).lower()
+
+
+class BootEvents:
+    """The journal keeps a (source, id) once, so importing again after a restart of the API adds nothing."""
+
+    def __init__(self, paths: "Paths", box: str, boot_id: str, events: "Events") -> None:
+        self._paths = paths
+        self._source = f"urn:agentbox:box:{box}"
+        self._boot_id = boot_id
+        self._events = events
+        self._next = 0  # sequence number of the first line that is not in the journal
+        self.sealed_sha256: str | None = None
+
+    async def import_new(self) -> list[dict[str, Any]]:
+        """Appends the lines that came since the last call and returns them. Raises AdapterError; the next call tries again."""
+        fresh = [line for line in read_events(self._paths) if line["seq"] >= self._next]
+        for start in range(0, len(fresh), BATCH):
+            batch = fresh[start : start + BATCH]
+            await self._events.append([self._event(line) for line in batch])
+            self._next = batch[-1]["seq"] + 1
+        return fresh
+
+    async def seal(self) -> str | None:
+        """The hash by which this boot was sealed, None while it is not. The journal's word counts, not the file's:
+        a sentinel that was changed while the API was away does not become the truth. Raises AdapterError."""
+        if self.sealed_sha256 is None and (found := read_sentinel(self._paths.sentinel)) is not None:
+            if found.document.get("boot_id") != self._boot_id:
+                return None
+            data = {"boot_id": self._boot_id, "sentinel_sha256": found.sha256}
+            event = NewEvent(type="boot.sealed", data=data, source=self._source, id=f"{self._boot_id}:sealed")
+            stored = (await self._events.append([event]))[0]
+            self.sealed_sha256 = str(stored.data["sentinel_sha256"])
+        return self.sealed_sha256
+
+    def _event(self, line: dict[str, Any]) -> NewEvent:
+        data = {name: value for name, value in line.items() if name not in ("event", "seq")}
+        return NewEvent(
+            type=type_of(line["event"]), data=data, source=self._source, id=f"{line['boot_id']}:{line['seq']}"
+        )
+
+
+async def flush(boot_events: BootEvents) -> None:
+    """A last import before the journal closes. What cannot be appended stays in `events.jsonl` alone."""
+    try:
+        await boot_events.import_new()
+    except AdapterError as error:
+        _log.warning("boot events not imported", reason=error.message)

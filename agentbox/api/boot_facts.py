@@ -1,0 +1,37 @@
+"""What this boot found out, as the probes tell it. Where no boot ran (a test, a bare start) the plan alone speaks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agentbox.plan.model import Plan
+from agentbox.settings import Paths
+from agentbox.supervision.boot_record import BootRecord, Drifted
+from agentbox.supervision.files import read_json
+from agentbox.supervision.hooks import Hooks
+
+
+@dataclass(frozen=True, kw_only=True)
+class BootFacts:
+    """Read once at start. `image_ref` is without host or credential, as compose rendered it."""
+
+    boot_id: str
+    plan_digest: str
+    image_ref: str = ""
+    revision: str | None = None
+    digests: Mapping[str, str | None] = field(default_factory=dict)
+    drift: tuple[Drifted, ...] = ()
+    protections_absent: tuple[str, ...] = ()
+    previous_shutdown: str = "first"
+    hooks: Hooks = field(default_factory=Hooks)
+
+
+def facts_of(record: BootRecord | None, plan: Plan, paths: Paths) -> BootFacts:
+    """Raises ValueError for a damaged `build.json`."""
+    build = read_json(paths.build_record) or {}
+    if record is None:
+        return BootFacts(boot_id="", plan_digest=plan.digest, revision=build.get("revision"))
+    return BootFacts(
+        boot_id=record.boot_id, plan_digest=plan.digest, image_ref=record.image_ref, revision=build.get("revision"),
+        digests=record.digests, drift=record.posture.drift, protections_absent=record.protections_absent,
+        previous_shutdown=record.previous.shutdown, hooks=record.hooks,
+    )  # fmt: skip

@@ -1,0 +1,39 @@
+"""Metrics of the box itself (box.md 7)."""
+
+from collections.abc import Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector
+
+from agentbox import __version__
+
+
+class BoxMetrics:
+    """One object a registry."""
+
+    def __init__(self, registry: CollectorRegistry, *, plan_digest: str, image_digest: str) -> None:
+        ProcessCollector(registry=registry)
+        info = Gauge(
+            "agentbox_build_info", "Always 1; the labels say what runs", ("version", "plan_digest", "image_digest"), registry=registry
+        )  # fmt: skip
+        info.labels(__version__, plan_digest, image_digest).set(1)
+        self.ready = Gauge("agentbox_ready", "1 while /ready answers 200", registry=registry)
+        self.requirement = Gauge("agentbox_requirement", "1 while the requirement holds", ("name",), registry=registry)
+        self.transitions = Counter("agentbox_ready_transitions", "Changes of readiness", ("to",), registry=registry)
+        self.boot_seconds = Gauge(
+            "agentbox_boot_seconds", "Length of a phase of the boot", ("phase",), registry=registry
+        )
+        self.unclean = Gauge(
+            "agentbox_boot_previous_unclean", "1 when the last shutdown was not clean", registry=registry
+        )
+        self.starts = Counter("agentbox_program_starts", "Starts of a program", ("program",), registry=registry)
+        self.denied = Counter(
+            "agentbox_denied", "Refusals of a process of ours", ("agent", "layer", "rule"), registry=registry
+        )
+        for to in ("ready", "unready"):
+            self.transitions.labels(to)
+
+    def verdict(self, ready: bool, requirements: Sequence[str], unmet: Sequence[str]) -> None:
+        """The present verdict."""
+        self.ready.set(ready)
+        for name in requirements:
+            self.requirement.labels(name).set(name not in unmet)

@@ -1,0 +1,71 @@
+"""What a handler is given: one request, checked already against its row."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agentbox.adapters.wire import Record
+from agentbox.api.access import Caller
+from agentbox.api.problems import invalid
+from agentbox.routes import Route
+
+if TYPE_CHECKING:
+    from agentbox.api.services import Services
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One request. `query` holds the last value of each name; `body` is parsed JSON, None where the row takes none."""
+
+    services: "Services"
+    route: Route
+    parameters: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: Any
+    caller: Caller
+    request_id: str
+
+    def record(self, kind: type[R]) -> R:
+        """The body as a record. Raises ValidationError with the pointer of what does not fit."""
+        return kind.from_wire(self.body)
+
+    def integer(self, name: str, default: int, low: int, high: int) -> int:
+        """A number of the query string. Raises ValidationError outside low..high."""
+        text = self.query.get(name)
+        if text is None:
+            return default
+        if not text.lstrip("-").isdecimal() or not low <= int(text) <= high:
+            raise invalid(f"?{name}", f"must be an integer from {low} to {high}")
+        return int(text)
+
+    def number(self, name: str, low: float, high: float) -> float | None:
+        """As `integer`, for seconds; None when it is absent."""
+        text = self.query.get(name)
+        if text is None:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        if not low <= value <= high:
+            raise invalid(f"?{name}", f"must be a number from {low:g} to {high:g}")
+        return value
+
+    def truth(self, name: str, default: bool) -> bool:
+        """`true` or `false` of the query string."""
+        text = self.query.get(name, str(default).lower())
+        if text not in ("true", "false"):
+            raise invalid(f"?{name}", "must be true or false")
+        return text == "true"
+
+    def since(self, low: int) -> int | None:
+        """Where a stream goes on: `Last-Event-ID` wins over `?since=`; None when neither is given."""
+        last = self.headers.get("last-event-id")
+        if last is None:
+            return self.integer("since", low, low, 2**53) if "since" in self.query else None
+        if not last.isdecimal():
+            raise invalid("Last-Event-ID", "must be the id of an event of this stream")
+        return int(last)

@@ -1,0 +1,121 @@
+"""One HTTP connection with bounds: head size, time to send it, idle time, and how many connections there may be.
+
+uvicorn (0.54) bounds none of these before a first request is complete, so this subclass of its protocol does.
+"""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+MAX_HEAD = 16 << 10
+IDLE_SECONDS = 5.0
+OVERFLOW = 64  # connections above the bound that are still told 503; more are cut
+_REASONS = {400: "Bad Request", 431: "Request Header Fields Too Large", 503: "Service Unavailable"}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Of one listener. `kept` of its `connections` are for probes alone."""
+
+    connections: int
+    kept: int = 0
+
+
+class HeadTooLarge(Exception):
+    """The head of a request passed MAX_HEAD."""
+
+
+class BoundedHttp(HttpToolsProtocol):
+    """Closes a connection that is idle, slow with its head, or one too many."""
+
+    bounds: Bounds
+
+    def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any]) -> None:
+        super().__init__(config, server_state, app_state)
+        self._head = 0  # bytes of the head in whole lines
+        self._fed = 0  # bytes that came since the head began and did not end it
+        self._in_head = True
+        self._last = 0.0  # in a head: when it began; else when bytes last came
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.bounds.connections + OVERFLOW:
+            transport.abort()
+            return
+        self._last = self.loop.time()
+        self._timer = self.loop.call_later(IDLE_SECONDS, self._check_idle)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._in_head:
+            self._last = self.loop.time()
+        self._fed += len(data)
+        super().data_received(data)
+        if self._in_head and self._fed > MAX_HEAD and not self.transport.is_closing():
+            self._refuse(431)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head, self._head, self._fed = True, 0, 0
+        self._last = self.loop.time()
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        self._count(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self._count(len(name) + len(value) + 4)
+
+    def _count(self, size: int) -> None:
+        self._head += size
+        if self._head > MAX_HEAD:
+            raise HeadTooLarge
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self.scope["extensions"] = {"agentbox": {"abort": self.transport.abort, "crowding": self._crowding()}}
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        self._last, self._in_head, self._head, self._fed = self.loop.time(), True, 0, 0
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """uvicorn calls this for each error of its parser, those that our callbacks raise included."""
+        self._refuse(431 if self._head > MAX_HEAD else 400)
+
+    def _crowding(self) -> str:
+        """`full`: only answer 503; `probes`: only probes are served; else empty."""
+        open_now = len(self.connections)
+        if open_now > self.bounds.connections:
+            return "full"
+        return "probes" if open_now > self.bounds.connections - self.bounds.kept else ""
+
+    def _check_idle(self) -> None:
+        waiting = self._in_head or self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+        left = self._last + IDLE_SECONDS - self.loop.time()
+        if waiting and left <= 0:
+            self.transport.close()
+            return
+        self._timer = self.loop.call_later(max(left, 0.05) if waiting else IDLE_SECONDS, self._check_idle)
+
+    def _refuse(self, status: int) -> None:
+        title = _REASONS[status]
+        body = json.dumps({"type": "about:blank", "title": title, "status": status}).encode()
+        head = (
+            f"HTTP/1.1 {status} {title}\r\ncontent-type: application/problem+json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()

@@ -1,0 +1,1 @@
+"""One module a resource; the functions are named in the route table."""

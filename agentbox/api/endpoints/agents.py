@@ -1,0 +1,77 @@
+"""Agents over HTTP."""
+
+from collections.abc import AsyncIterator
+
+from agentbox.adapters.orchestrator.contract import LIMIT, AgentFilter, AgentHandle, AgentSpec
+from agentbox.adapters.wire import to_wire
+from agentbox.api.call import Call
+from agentbox.api.problems import invalid
+from agentbox.api.records import RunBody, SignalBody
+from agentbox.api.reply import EventStream, Reply, SentEvent
+from agentbox.ids import uuid7
+
+FILTERS = ("state", "name", "parent_id", "label")
+DEFAULT_PAGE = 100
+LONGEST_GRACE = 60.0  # seconds, as the manifest's
+
+
+def _key(call: Call) -> str:
+    """`Idempotency-Key`, else a new one."""
+    key = call.headers.get("idempotency-key", "")
+    if len(key) > 128 or not key.isprintable():
+        raise invalid("Idempotency-Key", "must be at most 128 printable characters")
+    return key or uuid7()
+
+
+async def spawn(call: Call) -> Reply:
+    orchestrator = call.services.container.orchestrator
+    handle = await orchestrator.spawn(call.record(AgentSpec), request_id=_key(call))
+    info = await orchestrator.get(handle.agent_id)
+    return Reply(info, status=201, headers=(("Location", f"/v1/agents/{handle.agent_id}"),))
+
+
+async def run_once(call: Call) -> Reply:
+    body = call.record(RunBody)
+    done = await call.services.container.orchestrator.run_once(
+        body.spec, request_id=_key(call), stdin=body.stdin, timeout_s=body.timeout_s, max_output=body.max_output
+    )
+    return Reply(done)
+
+
+async def list_agents(call: Call) -> Reply:
+    flt = AgentFilter.from_wire({name: call.query[name] for name in FILTERS if name in call.query})
+    limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
+    return Reply(await call.services.container.orchestrator.list(flt, limit=limit, cursor=call.query.get("cursor")))
+
+
+async def get(call: Call) -> Reply:
+    return Reply(await call.services.container.orchestrator.get(call.parameters["id"]))
+
+
+async def signal(call: Call) -> Reply:
+    body = call.record(SignalBody)
+    handle = AgentHandle(agent_id=call.parameters["id"], generation=body.generation)
+    await call.services.container.orchestrator.signal(handle, body.signal)
+    return Reply(status=204)
+
+
+async def terminate(call: Call) -> Reply:
+    if "generation" not in call.query:
+        raise invalid("?generation", "is missing")
+    generation = call.integer("generation", 0, 0, 2**31)
+    handle = AgentHandle(agent_id=call.parameters["id"], generation=generation)
+    grace = call.number("grace_s", 0, LONGEST_GRACE)
+    return Reply(await call.services.container.orchestrator.terminate(handle, grace_s=grace))
+
+
+async def stream(call: Call) -> EventStream:
+    """An unknown agent is 404, and a cursor that was trimmed 410, before any byte."""
+    orchestrator, agent_id = call.services.container.orchestrator, call.parameters["id"]
+    since, follow = call.since(0) or 0, call.truth("follow", True)
+    await anext(aiter(orchestrator.stream(agent_id, since=since, follow=False)), None)
+
+    async def sent() -> AsyncIterator[SentEvent]:
+        async for item in orchestrator.stream(agent_id, since=since, follow=follow):
+            yield SentEvent(str(item.cursor), item.kind, to_wire(item))
+
+    return EventStream(sent())

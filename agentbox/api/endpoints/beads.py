@@ -1,0 +1,92 @@
+"""Beads over HTTP."""
+
+from dataclasses import replace
+
+from agentbox.adapters.beads.contract import LIMIT, BeadFilter, BeadSpec
+from agentbox.api.call import Call
+from agentbox.api.naming import own_or_admin
+from agentbox.api.records import ClaimBody, ClaimNextBody, CloseBody, HeartbeatBody, NewBead, ReleaseBody
+from agentbox.api.reply import Reply
+
+FILTERS = ("status", "kind", "parent_id", "tag", "assignee", "creator")
+DEFAULT_PAGE = 100
+
+
+def _spec(call: Call) -> BeadSpec:
+    given = call.record(NewBead)
+    return replace(given, creator=own_or_admin(call, "/creator", given.creator or None))
+
+
+async def create_epic(call: Call) -> Reply:
+    """201 when it was created, 200 when its dedup_key was known."""
+    bead, created = await call.services.container.beads.create_epic(_spec(call))
+    return Reply(bead, status=201 if created else 200)
+
+
+async def create_child(call: Call) -> Reply:
+    """201 when it was created, 200 when its dedup_key was known."""
+    bead, created = await call.services.container.beads.create_child(call.parameters["id"], _spec(call))
+    return Reply(bead, status=201 if created else 200)
+
+
+async def add_dep(call: Call) -> Reply:
+    await call.services.container.beads.add_dep(call.parameters["id"], call.parameters["blocker"])
+    return Reply(status=204)
+
+
+async def remove_dep(call: Call) -> Reply:
+    await call.services.container.beads.remove_dep(call.parameters["id"], call.parameters["blocker"])
+    return Reply(status=204)
+
+
+async def claim(call: Call) -> Reply:
+    body = call.record(ClaimBody)
+    who = own_or_admin(call, "/assignee", body.assignee)
+    beads = call.services.container.beads
+    return Reply(await beads.claim(call.parameters["id"], who, lease_id=body.lease_id, lease_s=body.lease_s))
+
+
+async def claim_next(call: Call) -> Reply:
+    """204 when nothing is ready."""
+    body = call.record(ClaimNextBody)
+    found = await call.services.container.beads.claim_next(
+        own_or_admin(call, "/assignee", body.assignee), lease_id=body.lease_id, lease_s=body.lease_s,
+        parent_id=body.parent_id, tags=body.tags,
+    )  # fmt: skip
+    return Reply(status=204) if found is None else Reply(found)
+
+
+async def heartbeat(call: Call) -> Reply:
+    body = call.record(HeartbeatBody)
+    beads = call.services.container.beads
+    return Reply(await beads.heartbeat(call.parameters["id"], body.lease_id, lease_s=body.lease_s))
+
+
+async def release(call: Call) -> Reply:
+    body = call.record(ReleaseBody)
+    beads = call.services.container.beads
+    return Reply(await beads.release(call.parameters["id"], body.lease_id, delay_s=body.delay_s, note=body.note))
+
+
+async def close_bead(call: Call) -> Reply:
+    body = call.record(CloseBody)
+    closed = await call.services.container.beads.close_bead(
+        call.parameters["id"], outcome=body.outcome, note=body.note, result=body.result, lease_id=body.lease_id
+    )
+    return Reply(closed)
+
+
+async def ready(call: Call) -> Reply:
+    limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
+    beads = call.services.container.beads
+    return Reply(await beads.ready(parent_id=call.query.get("parent_id"), limit=limit, cursor=call.query.get("cursor")))
+
+
+async def list_beads(call: Call) -> Reply:
+    flt = BeadFilter.from_wire({name: call.query[name] for name in FILTERS if name in call.query})
+    limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
+    return Reply(await call.services.container.beads.list(flt, limit=limit, cursor=call.query.get("cursor")))
+
+
+async def show(call: Call) -> Reply:
+    return Reply(await call.services.container.beads.show(call.parameters["id"]))

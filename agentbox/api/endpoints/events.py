@@ -1,0 +1,85 @@
+"""The journal over HTTP."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from agentbox.adapters.errors import NotFound
+from agentbox.adapters.events.contract import LIMIT, EventFilter, NewEvent
+from agentbox.adapters.wire import to_wire
+from agentbox.api.call import Call
+from agentbox.api.cloudevents import MEDIA_TYPES, events_of
+from agentbox.api.naming import check_type, own_or_admin
+from agentbox.api.problems import invalid
+from agentbox.api.records import Appended, EventsBody, Head, VerifyBody
+from agentbox.api.reply import EventStream, Reply, SentEvent
+
+NAMES = ("source", "subject", "agent_id", "session_id")
+DEFAULT_PAGE = 100
+
+
+async def append(call: Call) -> Reply:
+    """All or none."""
+    given = _given(call)
+    if not given:
+        raise invalid("/events", "must hold at least one event")
+    for index, event in enumerate(given):
+        check_type(call, f"/events/{index}/type", event.type)
+    named = tuple(_sourced(call, f"/events/{index}/source", event) for index, event in enumerate(given))
+    done = await call.services.container.events.append(named)
+    return Reply(Appended(first_seq=done[0].seq, last_seq=done[-1].seq), status=201)
+
+
+def _given(call: Call) -> Sequence[NewEvent]:
+    if call.headers["content-type"].partition(";")[0].strip().lower() in MEDIA_TYPES:
+        return events_of(call.body)
+    return call.record(EventsBody).events
+
+
+def _sourced(call: Call, pointer: str, event: NewEvent) -> NewEvent:
+    source = own_or_admin(call, pointer, event.source)
+    return NewEvent.from_wire({**event.to_wire(), "source": source})
+
+
+def _filter(call: Call) -> EventFilter:
+    """`types` is a list with commas."""
+    wire: dict[str, object] = {name: call.query[name] for name in NAMES if name in call.query}
+    if "types" in call.query:
+        wire["types"] = [kind for kind in call.query["types"].split(",") if kind]
+    return EventFilter.from_wire(wire)
+
+
+async def read(call: Call) -> Reply:
+    since, limit = call.integer("since", -1, -1, 2**53), call.integer("limit", DEFAULT_PAGE, *LIMIT)
+    return Reply(await call.services.container.events.read(since=since, limit=limit, flt=_filter(call)))
+
+
+async def show(call: Call) -> Reply:
+    text = call.parameters["seq"]
+    if text.isdecimal():
+        batch = await call.services.container.events.read(since=int(text) - 1, limit=1)
+        if batch.events and batch.events[0].seq == int(text):
+            return Reply(batch.events[0])
+    raise NotFound("cannot find this event", resource="event", id=text)
+
+
+async def head(call: Call) -> Reply:
+    seq, digest = await call.services.container.events.head()
+    return Reply(Head(seq=seq, hash=digest))
+
+
+async def verify(call: Call) -> Reply:
+    return Reply(await call.services.container.events.verify(from_seq=call.record(VerifyBody).from_seq))
+
+
+async def stream(call: Call) -> EventStream:
+    """An expired `since` is 410 before any byte."""
+    events, since, flt = call.services.container.events, call.since(-1), _filter(call)
+    if since is None:
+        since, _ = await events.head()
+    else:
+        await events.read(since=since, limit=1)
+
+    async def sent() -> AsyncIterator[SentEvent]:
+        async for event in events.subscribe(since=since, flt=flt):
+            yield SentEvent(str(event.seq), event.type, to_wire(event))
+
+    return EventStream(sent())

@@ -1,0 +1,135 @@
+"""What a prober asks: each answer is made from what is known already, never from a check."""
+
+from typing import Any
+
+from agentbox import __version__, clock
+from agentbox.adapters.base import SLOTS
+from agentbox.adapters.registry import resolve
+from agentbox.api.call import Call
+from agentbox.api.exposition import expose
+from agentbox.api.reply import Reply
+from agentbox.api.services import Services
+from agentbox.probes.readiness import Verdict
+
+NOTE = "for people; probes use /ready"
+
+
+async def livez(call: Call) -> Reply:
+    """Reached only for a request that is not plain; the application answers the others itself."""
+    return Reply({"live": True, "uptime": call.services.uptime})
+
+
+async def ready(call: Call) -> Reply:
+    """The cached verdict: 200, or 503 with what is missing."""
+    services, verdict = call.services, call.services.evaluator.verdict
+    common = {
+        "degraded": list(verdict.degraded), "boot_id": services.boot.boot_id, "plan_digest": services.boot.plan_digest,
+        "checked_at": clock.to_wire(verdict.checked_at),
+    }  # fmt: skip
+    if verdict.ready:
+        since = clock.to_wire(verdict.since) if verdict.since else None
+        told = {"ready": True, "since": since, "requirements": list(verdict.requirements)}
+        return Reply({**told, **common, "evidence": dict(verdict.evidence)})
+    missing = list(verdict.missing)
+    reason = f"{len(missing)} requirement{'' if len(missing) == 1 else 's'} not met"
+    return Reply(
+        {"ready": False, "reason": reason, "missing": missing, **common}, status=503, headers=(("Retry-After", "1"),)
+    )
+
+
+async def health(call: Call) -> Reply:
+    services = call.services
+    adapters = _slots(services)
+    degraded = sorted(slot for slot, row in adapters.items() if row["state"] in ("degraded", "down", "connecting"))
+    boot = services.boot
+    return Reply(
+        {
+            "status": _status(services, services.evaluator.verdict, len(degraded)),
+            "uptime": services.uptime,
+            "version": __version__,
+            "image": _image(services),
+            "adapters": adapters,
+            "degraded_count": len(degraded),
+            "mesh": {"state": "off"},
+            "programs": dict(services.standard.programs.states),
+            "artifacts": {"failed": list(services.standard.artifacts.failed)},
+            "posture": {"drift": [f"{row.control}: {row.found} (expected {row.expected})" for row in boot.drift]},
+            "protections_absent": list(boot.protections_absent),
+            "dev": services.plan.dev,
+            "note": NOTE,
+        }
+    )
+
+
+def _status(services: Services, verdict: Verdict, degraded: int) -> str:
+    if services.drain.begun:
+        return "draining"
+    if not verdict.ready and verdict.since is None and not services.watch.was_ready:
+        return "starting"
+    return "ok" if verdict.ready and not degraded else "degraded"
+
+
+def _slots(services: Services) -> dict[str, dict[str, Any]]:
+    return {
+        slot: {"state": row.state, "impl": row.impl, "required": row.required, "since": clock.to_wire(row.since)}
+        for slot, row in services.container.status().items()
+    }
+
+
+def _image(services: Services) -> dict[str, Any]:
+    boot = services.boot
+    return {
+        "ref": boot.image_ref, "digest": boot.digests.get("image"), "revision": boot.revision,
+        "closure_digest": boot.digests.get("closure"),
+    }  # fmt: skip
+
+
+async def meta(call: Call) -> Reply:
+    services, boot, plan = call.services, call.services.boot, call.services.plan
+    return Reply(
+        {
+            "name": plan.name,
+            "version": plan.version,
+            "image": _image(services),
+            "manifest_digest": boot.digests.get("manifest") or plan.digests.manifest,
+            "plan_digest": boot.plan_digest,
+            "lock_digest": plan.digests.lock,
+            "system": plan.system,
+            "mesh": {"mode": plan.mesh.get("mode", "standalone")},
+            "adapters": _contracts(services),
+            "observability": {
+                "metrics_endpoint": f":{plan.observability.metrics_port}/metrics",
+                "metrics_port": plan.observability.metrics_port,
+                "otlp": bool(plan.observability.otlp_endpoint),
+                "log_level": plan.observability.log_level,
+            },
+            "security": {
+                "exceptions": [delta.key for delta in plan.exceptions],
+                "seccomp_digest": plan.digests.seccomp,
+            },
+            "boot": {
+                "id": boot.boot_id,
+                "sealed_at": services.watch.sealed_at,
+                "elapsed_seconds": services.watch.sealed_after,
+                "previous_shutdown": boot.previous_shutdown,
+            },
+            "api_versions": ["v1"],
+        }
+    )
+
+
+def _contracts(services: Services) -> dict[str, dict[str, Any]]:
+    return {
+        slot: {
+            "impl": row.use,
+            "required": row.required,
+            "contract_version": resolve(slot, row.use).contract_version,
+            "capabilities": sorted(services.container.capabilities(slot)),
+        }
+        for slot, row in ((slot, services.plan.slots[slot]) for slot in SLOTS)
+    }
+
+
+async def metrics(call: Call) -> Reply:
+    body, media_type = expose(call.services.registry, call.headers.get("accept", ""))
+    return Reply(body, media_type=media_type)

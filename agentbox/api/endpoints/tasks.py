@@ -1,0 +1,37 @@
+"""Tasks over HTTP."""
+
+from agentbox.adapters.beads.contract import LIMIT
+from agentbox.api.call import Call
+from agentbox.api.reply import EventStream, Reply
+from agentbox.api.tasks import TaskBody
+
+DEFAULT_PAGE = 100
+
+
+async def submit(call: Call) -> Reply:
+    task = await call.services.tasks.submit(call.record(TaskBody), call.caller.principal)
+    return Reply({"task_id": task.task_id, "state": task.state}, status=202)
+
+
+async def list_tasks(call: Call) -> Reply:
+    limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
+    items, cursor = await call.services.tasks.page(limit, call.query.get("cursor"))
+    return Reply({"items": [task.to_wire() for task in items], "next_cursor": cursor})
+
+
+async def get(call: Call) -> Reply:
+    return Reply((await call.services.tasks.show(call.parameters["id"])).to_wire())
+
+
+async def cancel(call: Call) -> Reply:
+    """The answer comes when the agent has ended and the bead is closed."""
+    task = await call.services.tasks.cancel(call.parameters["id"], call.caller.principal)
+    return Reply(task.to_wire())
+
+
+async def logs(call: Call) -> EventStream:
+    """An unknown task is 404, and a cursor that was trimmed 410, before any byte."""
+    tasks, task_id = call.services.tasks, call.parameters["id"]
+    since, follow = call.since(0) or 0, call.truth("follow", True)
+    await tasks.check_logs(task_id, since)
+    return EventStream(tasks.logs(task_id, since, follow))

@@ -1,0 +1,90 @@
+"""Headers that every answer carries, and those that a request is judged by."""
+
+import re
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from agentbox.adapters.errors import ValueTooLarge
+from agentbox.api.problems import Misdirected, NotAcceptable, UnsupportedMediaType
+from agentbox.ids import uuid7
+from agentbox.plan.model import Plan
+
+Raw = list[tuple[bytes, bytes]]
+SAFE: tuple[tuple[bytes, bytes], ...] = (
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_REQUEST_ID = re.compile(r"^[A-Za-z0-9._:-]{1,64}$")
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def readable(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Lower-case name -> value; the last of a repeated one."""
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
+
+
+def request_id(headers: Mapping[str, str]) -> str:
+    """The caller's `X-Request-Id` where it is a plain word, else a new id."""
+    given = headers.get("x-request-id", "")
+    return given if _REQUEST_ID.match(given) else uuid7()
+
+
+def has_body(headers: Mapping[str, str]) -> bool:
+    """True when a body is announced."""
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+
+
+def allowed_hosts(plan: Plan) -> frozenset[str]:
+    """Loopback names, the address the API is published on, and the host of `api.public_base`."""
+    base = urlsplit(plan.api.public_base).hostname if plan.api.public_base else None
+    return _LOOPBACK | {plan.api.publish_address.lower()} | ({base.lower()} if base else set())
+
+
+def check_host(headers: Mapping[str, str], allowed: frozenset[str]) -> None:
+    """Raises Misdirected when `Host` names another server. Its port does not matter: it may be mapped."""
+    host = host_of(headers.get("host", ""))
+    if host not in allowed and not _is_loopback(host):
+        raise Misdirected("cannot serve this Host: it is neither a loopback name nor the configured address")
+
+
+def host_of(header: str) -> str:
+    """The host of a `Host` header in lower case, without brackets; "" for what is none."""
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_accept(headers: Mapping[str, str], offered: str) -> None:
+    """Raises NotAcceptable when `Accept` excludes what the route offers."""
+    kind = offered.partition("/")[0]
+    ranges = [part.partition(";")[0].strip() for part in headers.get("accept", "*/*").split(",")]
+    if not {"*/*", f"{kind}/*", offered, "application/problem+json"} & set(ranges):
+        raise NotAcceptable(f"cannot answer as {headers['accept']}: the route offers {offered}", offered=[offered])
+
+
+def check_json(headers: Mapping[str, str], accepted: tuple[str, ...]) -> str:
+    """The media type of the body. Raises UnsupportedMediaType for another than those accepted."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in accepted:
+        raise UnsupportedMediaType(
+            f"cannot read a body of type {kind or '(none)'}: send {accepted[0]}", accepted=list(accepted)
+        )
+    return kind
+
+
+def too_large(observed: int, cap: int) -> ValueTooLarge:
+    """The refusal of a body over `cap` bytes; 0 means that the route takes none."""
+    detail = f"cannot take a body of {observed} bytes: the cap is {cap}" if cap else "cannot take a body on this route"
+    return ValueTooLarge(detail, limit="body", observed=observed, cap=cap, config_path="api.max_body" if cap else "")

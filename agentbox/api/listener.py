@@ -1,0 +1,83 @@
+"""One listening socket that serves an ASGI application through uvicorn's protocol, without uvicorn's process manager."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from agentbox.api.connection import IDLE_SECONDS, BoundedHttp, Bounds
+from agentbox.errors import AgentboxError, ExitCode
+
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+BACKLOG = 512
+
+
+def bind(address: str, port: int) -> socket.socket:
+    """A bound, not yet listening socket. Raises AgentboxError (exit 7) when the address is taken or foreign."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((address, port))
+    except OSError as error:
+        sock.close()
+        raise AgentboxError(
+            f"cannot listen on {address}:{port}: {error.strerror}",
+            "Another program holds that port, or the address is not of this machine.",
+            exit_code=ExitCode.BUSY,
+        ) from error
+    return sock
+
+
+class Listener:
+    """Serves `app` on a socket from `open` to `close`."""
+
+    def __init__(self, app: Asgi, sock: socket.socket, bounds: Bounds) -> None:
+        self._sock = sock
+        self._protocol = type("Bounded", (BoundedHttp,), {"bounds": bounds})
+        self._config = Config(
+            app, http=self._protocol, loop="none", ws="none", lifespan="off", interface="asgi3", log_config=None,
+            access_log=False, server_header=False, timeout_keep_alive=round(IDLE_SECONDS),
+        )  # fmt: skip
+        self._state = ServerState()
+        self._server: asyncio.AbstractServer | None = None
+        self._clock: asyncio.TimerHandle | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that was bound."""
+        return int(self._sock.getsockname()[1])
+
+    async def open(self) -> None:
+        """Returns once the kernel accepts connections."""
+        self._config.load()
+        loop = asyncio.get_running_loop()
+        self._tick()
+        self._server = await loop.create_server(self._connection, sock=self._sock, backlog=BACKLOG)
+
+    def _connection(self) -> asyncio.Protocol:
+        protocol: asyncio.Protocol = self._protocol(self._config, self._state, {})
+        return protocol
+
+    def _tick(self) -> None:
+        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        self._clock = asyncio.get_running_loop().call_later(1.0, self._tick)
+
+    async def close(self, grace: float = 1.0) -> None:
+        """Accepts no more, lets requests end for `grace` seconds, then cuts."""
+        if self._server is None or self._clock is None:
+            return
+        self._server.close()
+        self._clock.cancel()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        if self._state.tasks:
+            await asyncio.wait(list(self._state.tasks), timeout=grace)
+        for task in list(self._state.tasks):
+            task.cancel()
+        for connection in list(self._state.connections):
+            connection.transport.abort()

@@ -1,0 +1,119 @@
+"""Bodies of requests that are no record of a slot, and answers of routes of the box."""
+
+from collections.abc import Mapping
+
+from agentbox.adapters.beads.contract import BeadSpec, Outcome
+from agentbox.adapters.events.contract import NewEvent
+from agentbox.adapters.orchestrator.contract import AgentSpec, Signal
+from agentbox.adapters.wire import JsonValue, Record, record
+
+
+@record
+class NewBead(BeadSpec):
+    """A BeadSpec whose `creator` defaults to the caller; naming another needs the scope admin."""
+
+    creator: str = ""
+
+
+@record
+class ClaimBody(Record):
+    """`lease_id` is a random UUID of the caller; `lease_s` None means the slot's `lease_seconds`."""
+
+    lease_id: str
+    assignee: str | None = None
+    lease_s: int | None = None
+
+
+@record
+class ClaimNextBody(ClaimBody):
+    """Only beads below `parent_id`, and with all of `tags`, where these are given."""
+
+    parent_id: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+@record
+class HeartbeatBody(Record):
+    lease_id: str
+    lease_s: int | None = None
+
+
+@record
+class ReleaseBody(Record):
+    lease_id: str
+    delay_s: int = 0
+    note: str = ""
+
+
+@record
+class CloseBody(Record):
+    """A claimed bead needs its lease id, or the scope admin."""
+
+    outcome: Outcome = "done"
+    note: str = ""
+    result: JsonValue = None
+    lease_id: str | None = None
+
+
+@record
+class EventsBody(Record):
+    events: tuple[NewEvent, ...]
+
+
+@record
+class Appended(Record):
+    first_seq: int
+    last_seq: int
+
+
+@record
+class Head(Record):
+    """(-1, 64 zeros) for an empty journal."""
+
+    seq: int
+    hash: str
+
+
+@record
+class VerifyBody(Record):
+    from_seq: int = 0
+
+
+@record
+class SignalBody(Record):
+    generation: int
+    signal: Signal
+
+
+@record
+class RunBody(Record):
+    """`stdin` is base64."""
+
+    spec: AgentSpec
+    stdin: bytes = b""
+    timeout_s: float = 600
+    max_output: int = 1 << 20
+
+
+@record
+class Draining(Record):
+    state: str
+
+
+@record
+class Applied(Record):
+    """Changed key paths by what they need. Only when all are `live` was anything changed."""
+
+    live: tuple[str, ...] = ()
+    boot: tuple[str, ...] = ()
+    recreate: tuple[str, ...] = ()
+    rebuild: tuple[str, ...] = ()
+
+
+RECORDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind
+    for kind in (
+        NewBead, ClaimBody, ClaimNextBody, HeartbeatBody, ReleaseBody, CloseBody, EventsBody, Appended, Head, VerifyBody,
+        SignalBody, RunBody, Draining, Applied,
+    )
+}  # fmt: skip

@@ -1,0 +1,92 @@
+"""The life of the program: listen, say so, open the slots, serve until told to end."""
+
+import asyncio
+import signal
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from agentbox.api.application import Application
+from agentbox.api.connection import Bounds
+from agentbox.api.drain import close_slots
+from agentbox.api.listener import Listener, bind
+from agentbox.api.services import Services
+from agentbox.plan.names import API
+from agentbox.routes import ROUTES
+from agentbox.supervision.notify import notify
+from agentbox.supervision.rpc import SupervisorClient, SupervisorUnavailable
+
+API_BOUNDS = Bounds(connections=512, kept=16)
+METRICS_BOUNDS = Bounds(connections=64)
+WILDCARD = "0.0.0.0"
+LAST_WORDS = 0.5  # seconds in which answers under way may end
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the two listeners bind."""
+
+    api: tuple[str, int]
+    metrics: tuple[str, int]
+
+
+def addresses(services: Services) -> Addresses:
+    """In a container every address, since publishing decides who reaches it; else what the manifest publishes."""
+    api, metrics = services.plan.api, services.plan.observability
+    inside = services.paths.contained
+    return Addresses(
+        (WILDCARD if inside else api.publish_address, api.port),
+        (WILDCARD if inside else metrics.publish_address, metrics.metrics_port),
+    )
+
+
+async def serve(services: Services, at: Addresses) -> None:
+    """Runs until SIGTERM or SIGINT. Raises AgentboxError for a port in use or a required slot that does not open."""
+    asked = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, asked.set)
+    async with AsyncExitStack() as stack:
+        for listener in _listeners(services, at):
+            await listener.open()
+            stack.push_async_callback(listener.close, LAST_WORDS)
+        if services.boot.boot_id:
+            notify(services.paths, API)
+        await _run(services, asked)
+
+
+def _listeners(services: Services, at: Addresses) -> tuple[Listener, Listener]:
+    rows = {name: [route for route in ROUTES if route.listener == name] for name in ("api", "metrics")}
+    return (
+        Listener(Application(services, rows["api"]), bind(*at.api), API_BOUNDS),
+        Listener(Application(services, rows["metrics"]), bind(*at.metrics), METRICS_BOUNDS),
+    )
+
+
+async def _run(services: Services, asked: asyncio.Event) -> None:
+    services.tasks.start()
+    evaluating = asyncio.ensure_future(services.evaluator.run())
+    try:
+        await services.container.start()
+        services.watch.start()
+        await asked.wait()
+        await _end(services)
+    finally:
+        evaluating.cancel()
+        await asyncio.wait({evaluating})
+
+
+async def _end(services: Services) -> None:
+    """A drain when the box goes down; when only this program is stopped, agents and tasks go on without it."""
+    if services.drain.begun or await asyncio.to_thread(_box_goes_down, services):
+        await services.drain.begin("SIGTERM")
+        return
+    services.closing.set()
+    await services.tasks.stop()
+    await close_slots(services)
+
+
+def _box_goes_down(services: Services) -> bool:
+    """True unless supervisord runs on. Without one (a bare start) this program is all there is."""
+    try:
+        return SupervisorClient(services.paths).state() != "RUNNING"
+    except (SupervisorUnavailable, OSError):
+        return True

@@ -1,0 +1,57 @@
+"""What the endpoints work with; put together once, in `app.py`."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agentbox.api.access import Access
+from agentbox.api.boot_facts import BootFacts
+from agentbox.api.box_metrics import BoxMetrics
+from agentbox.api.drain import Drain
+from agentbox.api.http_metrics import HttpMetrics
+from agentbox.api.tasks import Tasks
+from agentbox.plan.model import Plan
+from agentbox.settings import Paths
+from agentbox.supervision.events import BootLog
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from agentbox.adapters.container import Container
+    from agentbox.api.watch import Watch
+    from agentbox.probes.readiness import Evaluator
+    from agentbox.probes.standard import Standard
+
+
+@dataclass(kw_only=True)
+class Services:
+    """The parts of a running API. `plan` changes when live keys are applied; `closing` is set when streams must end."""
+
+    plan: Plan
+    paths: Paths
+    boot: BootFacts
+    access: Access
+    registry: "CollectorRegistry"
+    http: HttpMetrics
+    metrics: BoxMetrics
+    container: "Container"
+    tasks: Tasks
+    standard: "Standard" = field(init=False)
+    evaluator: "Evaluator" = field(init=False)
+    watch: "Watch" = field(init=False)
+    drain: Drain = field(init=False)
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.drain = Drain(self)
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since this process began to serve, to the millisecond."""
+        return round(time.monotonic() - self.started, 3)
+
+    def say(self, event: str, **fields: Any) -> None:
+        """One event of the boot's table, on stdout and in `events.jsonl`."""
+        BootLog(self.paths, self.boot.boot_id, self.boot.plan_digest, self.boot.image_ref).emit(event, **fields)

@@ -1,0 +1,79 @@
+"""Writes server-sent events: comments while nothing happens, an end when the reader stalls or the box drains."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+import structlog
+
+from agentbox.adapters.errors import AdapterError
+from agentbox.api.reply import SentEvent
+
+PING_SECONDS = 15.0
+STALL_SECONDS = 30.0
+RETRY_MS = 1000
+PING = b": \n\n"
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+_log = structlog.get_logger()
+
+
+class Cut(Exception):
+    """The stream was ended by us before its last event; the reader resumes by its last id."""
+
+
+def encode(event: SentEvent) -> bytes:
+    """One event: data is one line of JSON, so no line break can end it early."""
+    data = json.dumps(event.data, separators=(",", ":"), ensure_ascii=False)
+    return f"id: {event.id}\nevent: {event.event}\ndata: {data}\n\n".encode()
+
+
+async def write_events(
+    events: AsyncIterator[SentEvent], send: Send, receive: Callable[[], Awaitable[Mapping[str, Any]]],
+    closing: asyncio.Event, request_id: str,
+) -> None:  # fmt: skip
+    """Sends each event until the source ends. Raises Cut when the box drains, the reader stalls or the source fails."""
+    gone = asyncio.ensure_future(_disconnected(receive))
+    stop = asyncio.ensure_future(closing.wait())
+    try:
+        await _write(send, f"retry: {RETRY_MS}\n\n".encode())
+        await _pump(events, send, {gone, stop})
+    except AdapterError as error:
+        await _write(send, encode(SentEvent("", "error", error.to_problem(request_id))))
+        raise Cut from error
+    except TimeoutError as error:
+        _log.warning("stream closed: its reader stalled", request_id=request_id)
+        raise Cut from error
+    finally:
+        gone.cancel()
+        stop.cancel()
+
+
+async def _pump(events: AsyncIterator[SentEvent], send: Send, ends: set[asyncio.Future[Any]]) -> None:
+    upcoming = asyncio.ensure_future(anext(events, None))
+    try:
+        while True:
+            await asyncio.wait({upcoming, *ends}, timeout=PING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if any(end.done() for end in ends):
+                raise Cut
+            if not upcoming.done():
+                await _write(send, PING)
+                continue
+            event = upcoming.result()
+            if event is None:
+                return
+            await _write(send, encode(event))
+            upcoming = asyncio.ensure_future(anext(events, None))
+    finally:
+        upcoming.cancel()
+        await asyncio.wait({upcoming})
+
+
+async def _write(send: Send, data: bytes) -> None:
+    async with asyncio.timeout(STALL_SECONDS):
+        await send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+async def _disconnected(receive: Callable[[], Awaitable[Mapping[str, Any]]]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        continue

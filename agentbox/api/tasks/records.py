@@ -1,0 +1,86 @@
+"""A task on the wire, and read out of the bead that is its receipt."""
+
+from datetime import datetime
+from typing import Any
+
+from agentbox import clock
+from agentbox.adapters.beads.contract import Bead
+from agentbox.adapters.orchestrator.contract import AgentInfo, AgentSpec, ExitRecord
+from agentbox.adapters.wire import Record, record
+from agentbox.client.records import Task, TaskState
+
+DEFAULT_TIMEOUT = 600.0  # seconds, of one-shot runs (agents.md 3)
+LONGEST_TIMEOUT = 7 * 86400.0
+
+
+@record
+class TaskBody(Record):
+    """What a submitter states. `input` becomes the program's standard input; `timeout_s` is wall clock time."""
+
+    spec: AgentSpec
+    input: bytes | None = None
+    timeout_s: float = DEFAULT_TIMEOUT
+    priority: int = 5
+    not_before: datetime | None = None
+    dedup_key: str | None = None
+
+
+def data_of(body: TaskBody, ref: str) -> dict[str, Any]:
+    """The `data` of the bead. It is for readers (and passes the privacy filter); the runner reads its spool."""
+    spec = body.spec
+    return {
+        "task": {
+            "ref": ref, "argv": list(spec.argv), "profile": spec.profile, "cwd": spec.cwd, "timeout_s": body.timeout_s,
+            "input_bytes": len(body.input or b""),
+        }
+    }  # fmt: skip
+
+
+def ref_of(bead: Bead) -> str:
+    """The name of the spool entry that belongs to a bead; "" for a bead that is no task of ours."""
+    task = bead.data.get("task")
+    ref = task.get("ref") if isinstance(task, dict) else ""
+    return ref if isinstance(ref, str) else ""
+
+
+def state_of(bead: Bead) -> TaskState:
+    """A bead's status and outcome in the words of tasks."""
+    if bead.status == "closed":
+        ended: dict[str | None, TaskState] = {"done": "succeeded", "cancelled": "cancelled"}
+        return ended.get(bead.outcome, "failed")
+    return "running" if bead.status == "claimed" else "queued"
+
+
+def task_of(bead: Bead, agent_id: str | None = None) -> Task:
+    """The task. `agent_id` is of a run that goes on; an ended one has it in its result."""
+    told: Any = bead.data.get("task", {})
+    result: Any = bead.result if isinstance(bead.result, dict) else {}
+    return Task(
+        task_id=bead.id, state=state_of(bead), name=bead.title, argv=tuple(told.get("argv", ())),
+        profile=told.get("profile", ""), creator=bead.creator, attempts=bead.attempts,
+        timeout_s=told.get("timeout_s", DEFAULT_TIMEOUT), created_at=clock.to_wire(bead.created_at),
+        closed_at=clock.to_wire(bead.closed_at) if bead.closed_at else None,
+        agent_id=result.get("agent_id", agent_id), exit=result.get("exit"), isolation=result.get("isolation"),
+        note=bead.note,
+    )  # fmt: skip
+
+
+def result_of(info: AgentInfo) -> dict[str, Any]:
+    """The `result` of the bead: who ran, how it ended, what confined it."""
+    wire = info.to_wire()
+    return {"agent_id": info.handle.agent_id, "exit": wire["exit"], "isolation": wire["isolation"]}
+
+
+def sentence_of(found: ExitRecord, timeout_s: float) -> str:
+    """How a run ended, in words."""
+    if found.reason == "timeout":
+        return f"ended after {timeout_s:g} s, its time limit"
+    if found.reason == "lost":
+        return "agent-host died while it ran: its processes were ended and how they would have ended is unknown"
+    if found.reason == "limit":
+        return "ended because it crossed a limit"
+    if found.reason == "terminated":
+        return "ended on request"
+    if found.signal is not None:
+        return f"ended by {found.signal}"
+    return f"exit code {found.code}"

@@ -1,0 +1,243 @@
+"""One task being run: claim, spawn, heartbeat, wait, close. Every step may be repeated after a crash."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import structlog
+
+from agentbox.adapters.errors import (
+    AdapterError,
+    AlreadyClaimed,
+    CursorExpired,
+    InvalidTransition,
+    LeaseLost,
+    NotFound,
+    QuotaExceeded,
+)
+from agentbox.adapters.orchestrator.contract import AgentHandle, AgentInfo, AgentSpec, StreamItem
+from agentbox.api.tasks.records import result_of, sentence_of
+from agentbox.api.tasks.spool import Entry, Spool
+
+if TYPE_CHECKING:
+    from agentbox.adapters.container import Container
+
+T = TypeVar("T")
+ASSIGNEE = "urn:agentbox:program:management-api"
+RETRY_SECONDS = (0.1, 2.0)  # first and longest pause while a slot is away
+ENDED = frozenset({"exited", "failed", "lost"})
+_log = structlog.get_logger()
+
+
+class NotOurs(Exception):
+    """The store gave the bead to somebody else, or closed it: this run must end without touching it."""
+
+
+class Run:
+    """A task in the hands of this runner. `known` is set once its agent has an id, `done` once its bead is closed."""
+
+    def __init__(self, entry: Entry, spool: Spool, container: "Container", lease_seconds: int) -> None:
+        assert entry.task_id is not None
+        self.task_id: str = entry.task_id
+        self.entry = entry
+        self.known = asyncio.Event()
+        self.done = asyncio.Event()
+        self._spool = spool
+        self._container = container
+        self._lease_seconds = lease_seconds
+        self._drained = False
+        if entry.agent_id:
+            self.known.set()
+
+    @property
+    def agent_id(self) -> str | None:
+        return self.entry.agent_id
+
+    async def run(self) -> None:
+        """Runs the task to its end. Cancelling this leaves the agent alone and the spool entry in place."""
+        try:
+            await self._claim()
+            if await self._held():
+                self._spool.remove(self.entry.ref)
+        except NotOurs as why:
+            _log.warning("task given up", task_id=self.task_id, reason=str(why))
+            await self._end_agent()
+            self._spool.remove(self.entry.ref)
+        finally:
+            self.done.set()
+
+    async def known_or_done(self) -> None:
+        """Returns once its agent has an id, or there will be none."""
+        waits = [asyncio.ensure_future(self.known.wait()), asyncio.ensure_future(self.done.wait())]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
+    async def cancel(self, by: str) -> None:
+        """Ends the agent; the bead closes as cancelled. Returns when both have happened."""
+        self.entry = self._spool.save(replace(self.entry, cancelled_by=by))
+        await self._end_agent()
+        await self.done.wait()
+
+    async def drain(self) -> None:
+        """As `cancel`, for a box that goes down: the bead closes as failed and says so."""
+        self._drained = True
+        await self._end_agent()
+        await self.done.wait()
+
+    async def _claim(self) -> None:
+        """Takes the lease of the spool entry, or finds that it has it already."""
+        beads, lease = self._container.beads, self.entry.lease_id
+        assert lease is not None
+        try:
+            await self._insist(lambda: beads.claim(self.task_id, ASSIGNEE, lease_id=lease))
+        except (AlreadyClaimed, InvalidTransition, NotFound) as error:
+            raise NotOurs(error.message) from error
+
+    async def _held(self) -> bool:
+        """What is done while the lease is held: a lost lease cancels it. False when the bead went back to the queue."""
+        work = asyncio.ensure_future(self._work())
+        beat = asyncio.ensure_future(self._heartbeat())
+        try:
+            await asyncio.wait({work, beat}, return_when=asyncio.FIRST_COMPLETED)
+            if beat.done() and not work.done():
+                beat.result()
+            return await work
+        finally:
+            work.cancel()
+            beat.cancel()
+            await asyncio.wait({work, beat})
+
+    async def _heartbeat(self) -> None:
+        """Raises NotOurs when the lease is lost. A store that cannot be reached takes nothing away."""
+        while True:
+            await asyncio.sleep(self._lease_seconds / 3)
+            try:
+                await self._container.beads.heartbeat(self.task_id, self.entry.lease_id or "")
+            except (LeaseLost, NotFound) as error:
+                raise NotOurs(error.message) from error
+            except AdapterError as error:
+                _log.warning("heartbeat failed", task_id=self.task_id, reason=error.message)
+
+    async def _work(self) -> bool:
+        if not self.entry.agent_id:
+            if self.entry.cancelled_by:
+                return await self._close("cancelled", f"cancelled by {self.entry.cancelled_by} before it started", None)
+            if self._drained:
+                return await self._give_back()
+            if (refusal := await self._spawn()) is not None:
+                return await self._close(
+                    "failed", f"could not start: {refusal.message}", {"problem": refusal.to_problem()}
+                )
+        self.known.set()
+        if self.entry.cancelled_by or self._drained:
+            await self._end_agent()
+        info = await self._ended()
+        if info is None:
+            return await self._close("failed", "agent-host does not know its agent any more", None)
+        return await self._close_by(info)
+
+    async def _give_back(self) -> bool:
+        """Nothing was started: the bead is open again for the next boot."""
+        await self._container.beads.release(self.task_id, self.entry.lease_id or "", note="the box was shut down")
+        self.entry = self._spool.save(replace(self.entry, lease_id=None, request_id=None))
+        return False
+
+    async def _spawn(self) -> AdapterError | None:
+        """Starts the agent, or finds the one that this request started before. The refusal, where it is one."""
+        spec = AgentSpec.from_wire(self.entry.spec)
+        request_id = self.entry.request_id or ""
+        try:
+            handle = await self._insist(lambda: self._container.orchestrator.spawn(spec, request_id=request_id))
+        except AdapterError as refusal:
+            return refusal
+        self.entry = self._spool.save(replace(self.entry, agent_id=handle.agent_id, generation=handle.generation))
+        if spec.stdin == "pipe":
+            await self._feed(handle)
+        return None
+
+    async def _feed(self, handle: AgentHandle) -> None:
+        try:
+            pipe = await self._container.orchestrator.attach(handle)
+            await pipe.send(self.entry.stdin)
+            await pipe.close_stdin()
+            await pipe.aclose()
+        except AdapterError as error:
+            _log.warning("input not delivered", task_id=self.task_id, reason=error.message)
+            await self._end_agent()
+
+    async def _ended(self) -> AgentInfo | None:
+        """Waits for the end of the agent, across deaths of agent-host. None when it is unknown there."""
+        agent_id, cursor = self.entry.agent_id or "", 0
+        while True:
+            try:
+                async for item in self.items(cursor, follow=True):
+                    cursor = item.cursor
+                info = await self._insist(lambda: self._container.orchestrator.get(agent_id))
+            except NotFound:
+                return None
+            except AdapterError as error:
+                _log.warning("agent's stream broke", task_id=self.task_id, reason=error.message)
+                await asyncio.sleep(RETRY_SECONDS[0])
+                continue
+            if info.state in ENDED and info.exit is not None:
+                return info
+            await asyncio.sleep(RETRY_SECONDS[0])
+
+    async def items(self, since: int, *, follow: bool) -> AsyncIterator[StreamItem]:
+        """The agent's stream. Where the store has dropped what came next, it goes on with the oldest it kept."""
+        agent_id = self.entry.agent_id or ""
+        try:
+            async for item in self._container.orchestrator.stream(agent_id, since=since, follow=follow):
+                yield item
+        except CursorExpired as gap:
+            oldest = int(gap.members["oldest"])
+            async for item in self._container.orchestrator.stream(agent_id, since=oldest, follow=follow):
+                yield item
+
+    async def _close_by(self, info: AgentInfo) -> bool:
+        assert info.exit is not None
+        note, outcome = sentence_of(info.exit, self.entry.timeout_s), "failed"
+        if self.entry.cancelled_by:
+            note, outcome = f"cancelled by {self.entry.cancelled_by}", "cancelled"
+        elif self._drained:
+            note = "the box was shut down while it ran"
+        elif info.exit.reason == "exit" and info.exit.code == 0:
+            outcome = "done"
+        return await self._close(outcome, note, result_of(info))
+
+    async def _close(self, outcome: str, note: str, result: Any) -> bool:
+        lease, beads = self.entry.lease_id, self._container.beads
+        try:
+            await self._insist(
+                lambda: beads.close_bead(self.task_id, outcome=outcome, note=note, result=result, lease_id=lease)
+            )
+        except (LeaseLost, InvalidTransition, NotFound) as error:
+            raise NotOurs(error.message) from error
+        return True
+
+    async def _end_agent(self) -> None:
+        """Ends the agent's tree, if there is one."""
+        if self.entry.agent_id is None:
+            return
+        handle = AgentHandle(agent_id=self.entry.agent_id, generation=self.entry.generation)
+        try:
+            await self._container.orchestrator.terminate(handle)
+        except AdapterError as error:
+            _log.warning("agent not ended", task_id=self.task_id, reason=error.message)
+
+    async def _insist(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Repeats a call while the slot is away. Other refusals are raised."""
+        pause, longest = RETRY_SECONDS
+        while True:
+            try:
+                return await call()
+            except QuotaExceeded:
+                raise
+            except AdapterError as error:
+                if not error.retryable:
+                    raise
+                _log.info("slot away, trying again", task_id=self.task_id, reason=error.message)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, longest)

@@ -1,0 +1,248 @@
+"""The task runner: a task is a bead under the standing epic `tasks`, run through the orchestrator slot."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import structlog
+
+from agentbox.adapters.beads.contract import Bead, BeadFilter, BeadSpec
+from agentbox.adapters.errors import AdapterError, AlreadyClaimed, CursorExpired, InvalidTransition, NotFound
+from agentbox.api.problems import invalid
+from agentbox.api.reply import SentEvent
+from agentbox.api.tasks.records import LONGEST_TIMEOUT, TaskBody, data_of, ref_of, task_of
+from agentbox.api.tasks.run import RETRY_SECONDS, Run
+from agentbox.api.tasks.spool import Entry, Spool
+from agentbox.client.records import Task
+from agentbox.ids import uuid7
+from agentbox.plan.model import Plan
+from agentbox.settings import Paths
+
+if TYPE_CHECKING:
+    from agentbox.adapters.container import Container
+
+EPIC_KEY = "agentbox:tasks"
+AT_ONCE = 32
+LOOK_SECONDS = 5.0  # how late a bead may start that became ready by time alone
+DEFAULT_LEASE = 60
+_log = structlog.get_logger()
+
+
+class Tasks:
+    """Submits, runs, cancels and shows tasks. At most AT_ONCE run; the rest wait in order of priority."""
+
+    def __init__(self, plan: Plan, paths: Paths, container: "Container") -> None:
+        self._box = f"urn:agentbox:box:{plan.name}"
+        self._container = container
+        self._spool = Spool(paths.task_spool)
+        self._lease_seconds = int(plan.slots["beads"].options.get("lease_seconds") or DEFAULT_LEASE)
+        self._runs: dict[str, Run] = {}
+        self._jobs: set[asyncio.Task[None]] = set()
+        self._wake = asyncio.Event()
+        self._epic = ""
+        self._stopping = False
+
+    def start(self) -> None:
+        """Takes up what ran when the last process ended, then looks for more. Raises OSError for the spool."""
+        self._spool.open()
+        for entry in self._spool.entries():
+            if entry.task_id and entry.lease_id:
+                self._begin(entry)
+        self._keep(asyncio.ensure_future(self._dispatch()))
+
+    async def stop(self) -> None:
+        """Lets go of every run; their agents go on, and the next `start` takes them up."""
+        self._stopping = True
+        for job in list(self._jobs):
+            job.cancel()
+        if self._jobs:
+            await asyncio.wait(self._jobs)
+
+    async def drain(self) -> None:
+        """Begins nothing more and ends what runs."""
+        self._stopping = True
+        await asyncio.gather(*(run.drain() for run in list(self._runs.values())))
+
+    @property
+    def running(self) -> int:
+        return len(self._runs)
+
+    async def submit(self, body: TaskBody, creator: str) -> Task:
+        """Queues a task; the one that a repeated `dedup_key` names, where it exists."""
+        _check(body)
+        entry = self._spool.save(_entry(body))
+        spec = BeadSpec(
+            title=body.spec.name, creator=creator, priority=body.priority, tags=("task",), data=data_of(body, entry.ref),
+            dedup_key=body.dedup_key, not_before=body.not_before, max_attempts=1000,
+        )  # fmt: skip
+        try:
+            bead, created = await self._container.beads.create_child(await self._epic_id(), spec)
+        except AdapterError:
+            self._spool.remove(entry.ref)
+            raise
+        if created:
+            self._spool.save(replace(entry, task_id=bead.id))
+        else:
+            self._spool.remove(entry.ref)
+        self._wake.set()
+        return self._task(bead)
+
+    async def show(self, task_id: str) -> Task:
+        return self._task(await self._bead(task_id))
+
+    async def page(self, limit: int, cursor: str | None) -> tuple[list[Task], str | None]:
+        """Tasks in order of id."""
+        flt = BeadFilter(parent_id=await self._epic_id())
+        page = await self._container.beads.list(flt, limit=limit, cursor=cursor)
+        return [self._task(bead) for bead in page.items], page.next_cursor
+
+    async def cancel(self, task_id: str, by: str) -> Task:
+        """Cancels a queued task at once, a running one by ending its agent; an ended one stays as it is."""
+        while True:
+            if (run := self._runs.get(task_id)) is not None:
+                await run.cancel(by)
+                return await self.show(task_id)
+            bead = await self._bead(task_id)
+            if bead.status == "closed":
+                return self._task(bead)
+            try:
+                note = f"cancelled by {by} before it started"
+                closed = await self._container.beads.close_bead(task_id, outcome="cancelled", note=note)
+            except (AlreadyClaimed, InvalidTransition):
+                if task_id not in self._runs:
+                    raise
+                continue
+            self._spool.remove(ref_of(bead))
+            return self._task(closed)
+
+    async def check_logs(self, task_id: str, since: int) -> None:
+        """Raises NotFound for no task of ours, CursorExpired when output after `since` was dropped already."""
+        task, run = await self.show(task_id), self._runs.get(task_id)
+        agent_id = run.agent_id if run else task.agent_id
+        if agent_id is None:
+            return
+        try:
+            await anext(aiter(self._container.orchestrator.stream(agent_id, since=since, follow=False)), None)
+        except CursorExpired:
+            raise
+        except AdapterError as error:
+            _log.info("output not checked", task_id=task_id, reason=error.message)
+
+    async def logs(self, task_id: str, since: int, follow: bool) -> AsyncIterator[SentEvent]:
+        """The agent's output after `since`, then the task itself as an event `task` (when it has ended, or not to follow)."""
+        last = since
+        while True:
+            task, run = await self.show(task_id), self._runs.get(task_id)
+            if run is not None and follow:
+                await run.known_or_done()
+            if (agent_id := run.agent_id if run else task.agent_id) is not None:
+                async for event in self._output(agent_id, last, follow):
+                    last = int(event.id)
+                    yield event
+            if run is not None and follow:
+                await run.done.wait()
+            elif not follow or task.final:
+                break
+            else:
+                await self._settle()
+        yield SentEvent(str(last), "task", (await self.show(task_id)).to_wire())
+
+    async def _output(self, agent_id: str, since: int, follow: bool) -> AsyncIterator[SentEvent]:
+        """What the orchestrator has. When it is away, or knows the agent no more, that is all there is for now."""
+        try:
+            async for item in self._container.orchestrator.stream(agent_id, since=since, follow=follow):
+                yield SentEvent(str(item.cursor), item.kind, item.to_wire())
+        except CursorExpired:
+            raise
+        except AdapterError as error:
+            _log.info("output ends early", agent_id=agent_id, reason=error.message)
+            await self._settle()
+
+    async def _settle(self) -> None:
+        await asyncio.sleep(RETRY_SECONDS[0])
+
+    def _task(self, bead: Bead) -> Task:
+        run = self._runs.get(bead.id)
+        return task_of(bead, run.agent_id if run else None)
+
+    async def _bead(self, task_id: str) -> Bead:
+        bead = await self._container.beads.show(task_id)
+        if bead.parent_id != await self._epic_id():
+            raise NotFound("cannot find this task", resource="task", id=task_id)
+        return bead
+
+    async def _epic_id(self) -> str:
+        if not self._epic:
+            spec = BeadSpec(title="tasks", creator=self._box, dedup_key=EPIC_KEY)
+            self._epic = (await self._container.beads.create_epic(spec))[0].id
+        return self._epic
+
+    async def _dispatch(self) -> None:
+        """Begins what is ready, when something was submitted, something ended, or LOOK_SECONDS went by."""
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                await self._begin_ready()
+            except AdapterError as error:
+                _log.debug("no tasks begun", reason=error.message)
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def _begin_ready(self) -> None:
+        free = AT_ONCE - len(self._runs)
+        if free <= 0 or self._stopping:
+            return
+        page = await self._container.beads.ready(parent_id=await self._epic_id(), limit=AT_ONCE)
+        for bead in [bead for bead in page.items if bead.id not in self._runs][:free]:
+            if (entry := self._spool.load(ref_of(bead)) if ref_of(bead) else None) is None:
+                await self._refuse(bead)
+                continue
+            request_id = f"task:{bead.id}:{bead.attempts + 1}"
+            leased = replace(entry, task_id=bead.id, lease_id=str(uuid7()), request_id=request_id, agent_id=None)
+            self._begin(self._spool.save(leased))
+
+    async def _refuse(self, bead: Bead) -> None:
+        note = "this box has no spec for it: it was submitted elsewhere, or the spool was lost"
+        await self._container.beads.close_bead(bead.id, outcome="failed", note=note)
+
+    def _begin(self, entry: Entry) -> None:
+        run = Run(entry, self._spool, self._container, self._lease_seconds)
+        self._runs[run.task_id] = run
+        job = asyncio.ensure_future(run.run())
+        job.add_done_callback(lambda _job: self._over(run))
+        self._keep(job)
+
+    def _over(self, run: Run) -> None:
+        self._runs.pop(run.task_id, None)
+        self._wake.set()
+
+    def _keep(self, job: "asyncio.Task[None] | asyncio.Future[None]") -> None:
+        assert isinstance(job, asyncio.Task)
+        self._jobs.add(job)
+        job.add_done_callback(self._forget)
+
+    def _forget(self, job: asyncio.Task[None]) -> None:
+        self._jobs.discard(job)
+        if not job.cancelled() and (error := job.exception()) is not None:
+            _log.error("task runner failed", exc_info=error)
+
+
+def _check(body: TaskBody) -> None:
+    if not 0 < body.timeout_s <= LONGEST_TIMEOUT:
+        raise invalid("/timeout_s", f"must be above 0 and at most {LONGEST_TIMEOUT:g}")
+    if body.spec.restart != "never":
+        raise invalid("/spec/restart", "must be never: a task runs once")
+
+
+def _entry(body: TaskBody) -> Entry:
+    """The spool entry. The time limit is the agent's own, so that agent-host keeps it whoever else is down."""
+    wall = body.spec.limits.wall_seconds
+    limits = replace(body.spec.limits, wall_seconds=min(wall, body.timeout_s) if wall else body.timeout_s)
+    spec = replace(body.spec, limits=limits, stdin="null" if body.input is None else "pipe")
+    given = None if body.input is None else base64.b64encode(body.input).decode("ascii")
+    return Entry(ref=uuid7(), spec=spec.to_wire(), timeout_s=body.timeout_s, input=given)

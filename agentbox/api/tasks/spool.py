@@ -1,0 +1,89 @@
+"""What the runner must know again after a crash: one file a task, written before the effect it announces."""
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import structlog
+
+from agentbox.supervision.files import replace_json, sync_folder
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A task that has not ended. The spec is here, not in the bead, whose text passes the privacy filter.
+
+    `lease_id` and `request_id` are set before the bead is claimed, `agent_id` after the spawn; `cancelled_by` names
+    who cancelled it.
+    """
+
+    ref: str
+    spec: dict[str, Any]
+    timeout_s: float
+    input: str | None = None  # base64
+    task_id: str | None = None
+    lease_id: str | None = None
+    request_id: str | None = None
+    agent_id: str | None = None
+    generation: int = 0
+    cancelled_by: str | None = None
+
+    @property
+    def stdin(self) -> bytes:
+        """The bytes of the program's standard input."""
+        return base64.b64decode(self.input or "")
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Raises ValueError for a file that is no entry."""
+        try:
+            return cls(**json.loads(path.read_bytes()))
+        except TypeError as error:
+            raise ValueError(f"{path.name} is no spool entry: {error}") from error
+
+
+class Spool:
+    """The folder of entries (0700; files 0600)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def open(self) -> None:
+        """Makes the folder. Raises OSError."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def save(self, entry: Entry) -> Entry:
+        """Durable when it returns. Raises OSError."""
+        replace_json(self._path(entry.ref), asdict(entry), mode=0o600)
+        return entry
+
+    def load(self, ref: str) -> Entry | None:
+        """None when there is no such entry, or none that can be understood."""
+        try:
+            return Entry.read(self._path(ref))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            _log.error("spool entry unreadable", ref=ref, reason=str(error))
+            return None
+
+    def remove(self, ref: str) -> None:
+        """Durable when it returns; nothing happens when it is gone already."""
+        self._path(ref).unlink(missing_ok=True)
+        sync_folder(self._folder)
+
+    def entries(self) -> Iterator[Entry]:
+        """Every entry that can be understood, oldest first (refs are UUIDs of version 7)."""
+        for path in sorted(self._folder.glob("*.json")):
+            if (entry := self.load(path.stem)) is not None:
+                yield entry
+
+    def _path(self, ref: str) -> Path:
+        if "/" in ref or ref.startswith("."):
+            raise ValueError(f"{ref!r} is no name of a spool entry")
+        return self._folder / f"{ref}.json"

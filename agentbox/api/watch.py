@@ -1,0 +1,107 @@
+"""The API's own background work: boot events into the journal, the seal, and what changes of readiness mean."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from agentbox.adapters.errors import AdapterError
+from agentbox.api.agent_events import record_of_agents
+from agentbox.api.boot_events import BootEvents, flush
+from agentbox.supervision.sentinel import read_sentinel
+
+if TYPE_CHECKING:
+    from agentbox.api.services import Services
+    from agentbox.probes.readiness import Verdict
+
+LOOK_SECONDS = 0.5
+_log = structlog.get_logger()
+
+
+class Watch:
+    """Runs from `start` to `stop`."""
+
+    def __init__(self, services: "Services") -> None:
+        self._services = services
+        self._boot_events = BootEvents(
+            services.paths, services.plan.name, services.boot.boot_id, services.container.events
+        )
+        self._job: asyncio.Task[None] | None = None
+        self._agents: asyncio.Task[None] | None = None
+        self._pids: dict[str, int] = {}
+        self.was_ready = False
+        self.sealed_at: str | None = None
+        self.sealed_after: float | None = None
+
+    def start(self) -> None:
+        self._job = asyncio.ensure_future(self._run())
+        self._agents = record_of_agents(self._services)
+
+    async def stop(self) -> None:
+        """Imports once more, then ends. Idempotent."""
+        if self._job is None:
+            return
+        jobs = {job for job in (self._job, self._agents) if job is not None}
+        self._job = self._agents = None
+        for job in jobs:
+            job.cancel()
+        await asyncio.wait(jobs)
+        await flush(self._boot_events)
+
+    async def _run(self) -> None:
+        while True:
+            self._look_for_seal()
+            self._count_starts()
+            if self._services.plan.slots["events"].use != "off":
+                await self._journal()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _journal(self) -> None:
+        try:
+            for line in await self._boot_events.import_new():
+                self._measure(line)
+            await self._boot_events.seal()
+        except AdapterError as error:
+            _log.debug("boot events wait for the journal", reason=error.message)
+
+    def _look_for_seal(self) -> None:
+        if self.sealed_at is None and (found := read_sentinel(self._services.paths.sentinel)) is not None:
+            if found.document.get("boot_id") != self._services.boot.boot_id:
+                return
+            self.sealed_at = str(found.document["completed_at"])
+            self.sealed_after = float(found.document["elapsed_seconds"])
+
+    def _count_starts(self) -> None:
+        """A pid that is new is a start. One that came and went between two looks is not seen."""
+        for name, process in self._services.standard.programs.processes.items():
+            if process.pid and self._pids.get(name) != process.pid:
+                self._pids[name] = process.pid
+                self._services.metrics.starts.labels(name).inc()
+
+    @property
+    def sealed_sha256(self) -> str | None:
+        """What the journal says of the sentinel, None while it says nothing."""
+        return self._boot_events.sealed_sha256
+
+    def _measure(self, line: dict[str, Any]) -> None:
+        if line["event"] == "PhaseCompleted":
+            self._services.metrics.boot_seconds.labels(str(line["phase"])).set(line["ms"] / 1000)
+
+    def changed(self, old: "Verdict", new: "Verdict") -> None:
+        """Told by the evaluator of every verdict that differs from the one before."""
+        metrics = self._services.metrics
+        metrics.ready.set(new.ready)
+        self._measure_requirements()
+        self.was_ready |= new.ready
+        if old.ready != new.ready:
+            metrics.transitions.labels("ready" if new.ready else "unready").inc()
+            words = {"from": _word(old), "to": _word(new)}
+            self._services.say("ReadinessChanged", missing=list(new.missing), **words)
+
+    def _measure_requirements(self) -> None:
+        for family, met in self._services.evaluator.met().items():
+            self._services.metrics.requirement.labels(family).set(met)
+
+
+def _word(verdict: "Verdict") -> str:
+    return "ready" if verdict.ready else "unready"

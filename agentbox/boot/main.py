@@ -1,0 +1,65 @@
+"""The boot's composition root: which phases run, in which order. Stage A is PID 1 and becomes supervisord."""
+
+import os
+import signal
+import sys
+
+from agentbox.boot.context import Context
+from agentbox.boot.runner import Phase, record_phase, run_phases, tell_failure
+from agentbox.boot.stage_b import resume
+from agentbox.boot.steps import (
+    b6_programs,
+    b8_hints,
+    p0_5_posture,
+    p0_begin,
+    p1_roots,
+    p2_secrets,
+    p3_identity,
+    p4_workspace,
+    p5_artifacts,
+)
+from agentbox.boot.waker import fork_waker
+from agentbox.settings import Paths, environment
+from agentbox.supervision import procfs
+
+STAGE_VARIABLE, STAGE_B_VALUE = "AGENTBOX_BOOTSTRAP_STAGE", "B"
+_TERMINATED = 128 + signal.SIGTERM
+
+STAGE_A = tuple(
+    Phase(step.PHASE, step.BUDGET_MS, step.run)
+    for step in (p0_5_posture, p1_roots, p2_secrets, p3_identity, p4_workspace, p5_artifacts)
+)
+STAGE_B = tuple(Phase(step.PHASE, step.BUDGET_MS, step.run) for step in (b6_programs, b8_hints))
+
+
+def main() -> int:
+    """Returns an exit code, or does not return: a good Stage A ends in exec."""
+    paths = Paths.of_this_process()
+    if environment().get(STAGE_VARIABLE) == STAGE_B_VALUE:
+        return 0 if run_phases(resume(paths, environment()), STAGE_B) else 1
+    # PID 1 ignores signals without a handler, and `docker stop` must not wait for its grace period.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+    context = _begin(paths)
+    if context is None or not run_phases(context, STAGE_A):
+        return 1
+    return _become_supervisord(context)
+
+
+def _begin(paths: Paths) -> Context | None:
+    start = procfs.now()
+    log = p0_begin.new_log(paths, environment())
+    try:
+        context = p0_begin.begin(paths, environment(), log)
+    except Exception as error:  # noqa: BLE001  (every failure must leave as one event; nothing is hidden)
+        tell_failure(log, p0_begin.PHASE, error)
+        return None
+    record_phase(paths, context.log, p0_begin.PHASE, start, p0_begin.BUDGET_MS)
+    return context
+
+
+def _become_supervisord(context: Context) -> int:
+    context.emit("SupervisorStarting", programs=[program.name for program in context.plan.programs])
+    fork_waker(context.paths)
+    python = str(context.paths.python)
+    argv = [python, "-I", "-m", "supervisor.supervisord", "-n", "-c", str(context.supervisord_conf)]
+    os.execve(python, argv, dict(environment()))

@@ -1,0 +1,57 @@
+"""Phase 0.5: is the root immutable, does the kernel enforce what the plan promises, is the manifest the baked one."""
+
+from agentbox.boot import drift
+from agentbox.boot.confine import confine, writable
+from agentbox.boot.context import Context
+from agentbox.boot.errors import BootError
+from agentbox.boot.posture import compare, expected_controls, measure_controls, summary
+from agentbox.supervision.boot_record import Drifted
+
+PHASE, BUDGET_MS = "0.5", 70
+
+
+def run(context: Context) -> None:
+    """Events for all of it. Strict mode fails on the first thing that is not as planned."""
+    if not context.paths.contained:
+        confine(context.paths, context.baked)
+    _check_root(context)
+    drift.settle(context)
+    _check_posture(context)
+    context.emit(
+        "SecurityProfileApplied",
+        baseline="container" if context.paths.contained else "process",
+        exceptions=[delta.key for delta in context.plan.exceptions],
+        seccomp_digest=context.plan.digests.seccomp,
+    )
+
+
+def _check_root(context: Context) -> None:
+    """In a container the application's folder, under the process engine the folder above the prefix."""
+    paths = context.paths
+    folder = paths.app if paths.contained else paths.prefix.parent
+    if not writable(folder):
+        return
+    context.emit("ImmutableRootWritable", path=str(folder))
+    if context.strict or context.strict_root:
+        raise BootError(
+            f"cannot go on in strict mode: {folder} is writable", "Start the box with the generated compose file."
+        )
+
+
+def _check_posture(context: Context) -> None:
+    expected = expected_controls(context.plan, context.paths)
+    found = measure_controls(context.plan, context.paths, context.landlock_abi)
+    context.emit("PostureChecked", control="all", expected=expected, found=found)
+    drifted = compare(expected, found)
+    for row in drifted:
+        context.emit("PostureDrift", control=row.control, expected=row.expected, found=row.found)
+    context.posture = summary(drifted)
+    if drifted and context.strict:
+        raise BootError(
+            _sentence(drifted), "Start the box with the generated compose file; its options are the posture."
+        )
+
+
+def _sentence(drifted: tuple[Drifted, ...]) -> str:
+    first = drifted[0]
+    return f"cannot go on in strict mode: {first.control} is {first.found}, the plan promises {first.expected}"

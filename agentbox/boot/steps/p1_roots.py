@@ -1,0 +1,78 @@
+"""Phase 1: every writable root of the plan takes a write, keeps it, and has room."""
+
+import errno
+import os
+from pathlib import Path
+
+from agentbox.boot.context import Context
+from agentbox.boot.errors import BootError
+from agentbox.supervision.shutdown import lock_state, mark_running
+
+PHASE, BUDGET_MS = "1", 40
+ROOM = 64 << 20  # bytes; or a quarter of the file system where that is less
+_PROBE = b"agentbox writable root probe\n"
+
+
+class Full(Exception):
+    """A root takes writes, but has fewer `free` bytes than are `needed`."""
+
+    def __init__(self, free: int, needed: int) -> None:
+        super().__init__(free, needed)
+        self.free = free
+        self.needed = needed
+
+
+def run(context: Context) -> None:
+    """Raises BootError naming the first root that fails and the kernel's reason. Then this boot counts as running."""
+    for root in context.plan.writable_roots:
+        _prove(context, root)
+    _take_state(context)
+
+
+def prove_writable(folder: Path) -> int:
+    """Write, sync, read back, unlink; returns the free bytes. Raises OSError, or Full."""
+    folder.mkdir(parents=True, exist_ok=True)
+    probe = folder / f".agentbox-root-probe-{os.getpid()}"
+    descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, _PROBE)
+        os.fsync(descriptor)
+        if os.pread(descriptor, len(_PROBE), 0) != _PROBE:
+            raise OSError(errno.EIO, "what was written could not be read back")
+    finally:
+        os.close(descriptor)
+        probe.unlink()
+    room = os.statvfs(folder)
+    free, needed = room.f_bavail * room.f_frsize, min(ROOM, room.f_blocks * room.f_frsize // 4)
+    if free < needed:
+        raise Full(free, needed)
+    return free
+
+
+def _prove(context: Context, root: str) -> None:
+    try:
+        free = prove_writable(context.paths.at(root))
+    except Full as full:
+        context.emit("WritableRootFailed", path=root, errno="ENOSPC", free_bytes=full.free)
+        raise BootError(
+            f"cannot use {root}: only {full.free >> 20} MiB are free, {full.needed >> 20} MiB are needed",
+            "Make room on that volume.",
+        ) from full
+    except OSError as error:
+        context.emit("WritableRootFailed", path=root, errno=_name(error), free_bytes=0)
+        raise BootError(f"cannot write {root}: {error.strerror} ({_name(error)})", _fix(root)) from error
+    context.emit("WritableRootReady", path=root, free_bytes=free)
+
+
+def _take_state(context: Context) -> None:
+    """Refuses a volume that another box has; the API takes it for good, so this lock is given back at once."""
+    os.close(lock_state(context.paths))
+    mark_running(context.paths, context.log.boot_id)
+
+
+def _name(error: OSError) -> str:
+    return errno.errorcode.get(error.errno or 0, str(error.errno))
+
+
+def _fix(root: str) -> str:
+    return f"Give uid 1000 a writable {root}: mount it as the generated compose file does."

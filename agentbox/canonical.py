@@ -1,0 +1,33 @@
+"""One spelling for data that is hashed: JSON with sorted keys and no spaces, UTF-8, and `sha256:<hex>` over bytes."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+_CHUNK = 1 << 20
+
+
+def canonical_json(data: Any) -> bytes:
+    """Bytes that are equal whenever `data` is equal. Raises ValueError for NaN and infinities."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode()
+
+
+def sha256_hex(data: bytes) -> str:
+    """The bare hex digest, as OCI blobs and lock rows spell it."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest(data: bytes) -> str:
+    """`sha256:<64 hex>`, as labels, sentinel and `/v1/meta` spell it."""
+    return f"sha256:{sha256_hex(data)}"
+
+
+def file_sha256(path: Path) -> str:
+    """The hex SHA-256 of a file, read in pieces. Raises OSError."""
+    found = hashlib.sha256()
+    with path.open("rb") as stream:
+        while piece := stream.read(_CHUNK):
+            found.update(piece)
+    return found.hexdigest()

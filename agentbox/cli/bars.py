@@ -1,0 +1,87 @@
+"""How long work is shown: bars on a terminal, a line every five seconds elsewhere, JSON lines for programs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from agentbox.progress import JsonProgress, NullProgress, Progress
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+    from agentbox.cli.output import Output
+
+_LINE_EVERY_SECONDS = 5.0
+_BYTES_FROM = 100_000  # totals below are counts of things, not bytes
+
+
+def progress_for(out: Output) -> Progress:
+    """The progress that fits where stderr goes."""
+    if out.json:
+        return JsonProgress(sys.stderr)
+    if out.quiet:
+        return NullProgress()
+    return Bar(out.color) if out.live else Lines()
+
+
+class Bar:
+    """One redrawn bar a stage: done, rate and time left; it goes away when the stage ends."""
+
+    def __init__(self, color: bool) -> None:
+        self._color = color
+        self._bars: RichProgress | None = None
+        self._task: TaskID | None = None
+
+    def stage(self, name: str, total_bytes: int | None = None) -> None:
+        from rich import progress
+        from rich.console import Console
+
+        self.done()
+        console = Console(stderr=True, no_color=not self._color)
+        counted = total_bytes is not None and total_bytes < _BYTES_FROM
+        amount = progress.MofNCompleteColumn() if counted else progress.DownloadColumn()
+        columns = [progress.TextColumn("  {task.description}"), progress.BarColumn(bar_width=30), amount]
+        columns += [] if counted else [progress.TransferSpeedColumn()]
+        self._bars = progress.Progress(*columns, progress.TimeRemainingColumn(), console=console, transient=True)
+        self._bars.start()
+        self._task = self._bars.add_task(name, total=total_bytes)
+
+    def advance(self, amount: int) -> None:
+        if self._bars is not None and self._task is not None:
+            self._bars.advance(self._task, amount)
+
+    def done(self) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+        self._bars = None
+
+
+class Lines:
+    """A plain line every five seconds while a stage lasts."""
+
+    def __init__(self) -> None:
+        self._name, self._seen, self._last = "", 0, 0.0
+        self._total: int | None = None
+
+    def stage(self, name: str, total_bytes: int | None = None) -> None:
+        self._name, self._total, self._seen, self._last = name, total_bytes, 0, time.monotonic()
+
+    def advance(self, amount: int) -> None:
+        self._seen += amount
+        if time.monotonic() - self._last >= _LINE_EVERY_SECONDS:
+            self._last = time.monotonic()
+            print(f"    {self._name}: {_amount(self._seen, self._total)}", file=sys.stderr, flush=True)
+
+    def done(self) -> None:
+        return
+
+
+def _amount(seen: int, total: int | None) -> str:
+    if total is None:
+        return f"{seen / 1e6:.1f} MB"
+    if total < _BYTES_FROM:
+        return f"{seen}/{total}"
+    return f"{seen / 1e6:.1f}/{total / 1e6:.1f} MB ({100 * seen // total} %)"

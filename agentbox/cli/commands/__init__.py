@@ -1,0 +1,1 @@
+"""One file a verb; each holds a click command named `command`."""

@@ -1,0 +1,171 @@
+"""`agentbox run`: one command in the box, as a task whose output comes to this terminal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from agentbox.cli.context import Cli
+from agentbox.errors import AgentboxError, ExitCode
+
+if TYPE_CHECKING:
+    from agentbox.client import BoxClient, LogItem, Task
+
+BARE = "confined by the box alone: an agent's own confinement is not part of this release"
+FAILED_ITSELF = 125
+TIMED_OUT = 124
+BY_SIGNAL = 128
+
+
+@click.command(
+    name="run",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="Exit code: the command's own; 128 + n when signal n ended it, 124 at the time limit, 125 when agentbox failed.",
+)
+@click.option("--profile", default="sandboxed", show_default=True, metavar="P", help="Profile of the agent.")
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True, metavar="S",
+    help="End it after S seconds.",
+)  # fmt: skip
+@click.option("--cwd", default="", metavar="DIR", help="Folder in the box. [default: /workspace]")
+@click.option(
+    "--env", "-e", multiple=True, metavar="NAME=VALUE", help="Set a variable of its environment; may be repeated."
+)
+@click.option("--input", "given", type=click.File("rb"), help="Feed this file (- for stdin) to its standard input.")
+@click.option("--no-stream", is_flag=True, help="Print the output when the command has ended.")
+@click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD...")
+@click.pass_obj
+def command(
+    cli: Cli, profile: str, timeout_s: float, cwd: str, env: tuple[str, ...], given: IO[bytes] | None, no_stream: bool,
+    argv: tuple[str, ...],
+) -> int:  # fmt: skip
+    """Run one command in the box, and return its exit code.
+
+    Its output streams to this terminal. Ctrl-C ends it. A bead in the box is its receipt.
+    """
+    spec = {"name": Path(argv[0]).name[:64], "argv": list(argv), "profile": profile, "cwd": cwd, "env": _variables(env)}
+    cli.out.note(f"agentbox: {BARE}")
+    try:
+        with cli.client() as client:
+            stdin = given.read() if given else None
+            task_id = client.submit_task(spec, timeout_s=timeout_s, input=stdin).task_id
+            sink = _Collected() if no_stream or cli.json else _Terminal()
+            task = _follow(cli, client, task_id, sink)
+    except AgentboxError as error:
+        cli.out.error(f"agentbox: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
+        return FAILED_ITSELF
+    _finish(cli, task, sink)
+    return exit_code(task)
+
+
+def _variables(env: tuple[str, ...]) -> dict[str, str]:
+    for entry in env:
+        if "=" not in entry:
+            raise click.BadParameter(f"{entry!r} is not NAME=VALUE", param_hint="--env")
+    return dict(entry.split("=", 1) for entry in env)
+
+
+class _Terminal:
+    """Writes each piece where it belongs, as it comes."""
+
+    def take(self, item: LogItem) -> None:
+        stream = {"stdout": sys.stdout, "stderr": sys.stderr}.get(item.kind)
+        if stream is not None:
+            stream.buffer.write(item.data)
+            stream.buffer.flush()
+
+
+class _Collected:
+    """Keeps the output until the end."""
+
+    def __init__(self) -> None:
+        self.items: list[LogItem] = []
+
+    def take(self, item: LogItem) -> None:
+        self.items.append(item)
+
+    def text(self, kind: str) -> str:
+        return b"".join(item.data for item in self.items if item.kind == kind).decode("utf-8", "replace")
+
+
+Sink = _Terminal | _Collected
+
+
+def _follow(cli: Cli, client: BoxClient, task_id: str, sink: Sink) -> Task:
+    """Reads the log to its end. The first Ctrl-C, or a terminal that went away, cancels the task."""
+    reader = _Reader(client, task_id, sink)
+    try:
+        return reader.read()
+    except KeyboardInterrupt:
+        cli.out.error(f"agentbox: cancelling {task_id}")
+        client.cancel_task(task_id)
+        return reader.read()
+    except BrokenPipeError:
+        client.cancel_task(task_id)
+        raise
+
+
+class _Reader:
+    """The log of one task; reading goes on where it was left."""
+
+    def __init__(self, client: BoxClient, task_id: str, sink: Sink) -> None:
+        self._client, self._task_id, self._sink = client, task_id, sink
+        self._cursor = 0
+
+    def read(self) -> Task:
+        """The finished task. Output that the box no longer had is told on stderr."""
+        from agentbox.client import ApiError
+
+        while True:
+            try:
+                return self._read_on()
+            except ApiError as error:
+                if error.code != "cursor-expired":
+                    raise
+                print("agentbox: output came faster than it could be read; some was dropped", file=sys.stderr)
+                self._cursor = int(error.problem["oldest"])
+
+    def _read_on(self) -> Task:
+        from agentbox.client import Task
+
+        for item in self._client.task_logs(self._task_id, since=self._cursor):
+            if isinstance(item, Task):
+                return item
+            self._sink.take(item)
+            self._cursor = item.cursor
+        raise AgentboxError(f"cannot follow task {self._task_id}: its log ended without a result")
+
+
+def _finish(cli: Cli, task: Task, sink: Sink) -> None:
+    if isinstance(sink, _Collected) and not cli.json:
+        terminal = _Terminal()
+        for item in sink.items:
+            terminal.take(item)
+    if isinstance(sink, _Collected):
+        cli.out.document({**task.to_wire(), "stdout": sink.text("stdout"), "stderr": sink.text("stderr")})
+    if not cli.json:
+        cli.out.note(f"agentbox: task {task.task_id} {task.state}: {task.note}")
+
+
+def exit_code(task: Task) -> int:
+    """The code that this command returns for a finished task."""
+    ended: dict[str, Any] = dict(task.exit or {})
+    if task.state == "cancelled":
+        return ExitCode.INTERRUPTED
+    if ended.get("reason") == "timeout":
+        return TIMED_OUT
+    if ended.get("reason") in ("exit", "limit", "signal") and ended.get("code") is not None:
+        return int(ended["code"])
+    if ended.get("reason") in ("signal", "limit") and ended.get("signal"):
+        return BY_SIGNAL + _number(str(ended["signal"]))
+    return FAILED_ITSELF
+
+
+def _number(name: str) -> int:
+    import signal
+
+    full = name if name.startswith("SIG") else f"SIG{name}"
+    return int(signal.Signals[full]) if full in signal.Signals.__members__ else 0

@@ -1,0 +1,86 @@
+"""`agentbox test`: every suite, for real: real Nix builds, real containers, nothing that passes by skipping."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from agentbox.canonical import file_sha256
+from agentbox.cli.context import Cli
+from agentbox.cli.stages.tools import install_test_tools
+from agentbox.errors import AgentboxError, ExitCode
+from agentbox.settings import CHECKOUT
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One part of the whole: commands run from the checkout, all of which must exit 0."""
+
+    name: str
+    commands: tuple[tuple[str, ...], ...]
+    containers: bool = False
+
+
+def _pytest(*folders: str) -> tuple[str, ...]:
+    return ("-m", "pytest", "-q", *folders)
+
+
+SUITES = (
+    Suite("lint", (("-m", "ruff", "check", "."), ("-m", "ruff", "format", "--check", "."), ("-m", "mypy", "agentbox"))),
+    Suite("unit", (_pytest("tests/unit", "tests/rules", "tests/golden", "tests/meta", "tests/api"),)),
+    Suite("contract", (_pytest("tests/contract"),)),
+    Suite("nix", (_pytest("tests/nix"),), containers=True),
+    Suite("runtime", (_pytest("tests/runtime-contract"),), containers=True),
+)
+
+
+@click.command(name="test")
+@click.argument("names", nargs=-1, type=click.Choice([suite.name for suite in SUITES] + ["all"]))
+@click.option("--yes", "-y", is_flag=True, help="Consent to installing the Debian packages that the suites need.")
+@click.pass_obj
+def command(cli: Cli, names: tuple[str, ...], yes: bool) -> int:
+    """Run the test suites NAMES (default: all). Exit 1 if one fails.
+
+    lint: style, types, layers. unit: fast. contract: every adapter against its clauses. nix: builds. runtime: real boxes.
+    """
+    chosen = [suite for suite in SUITES if not names or "all" in names or suite.name in names]
+    _install_requirements()
+    if any(suite.containers for suite in chosen):
+        install_test_tools(cli, yes=yes)
+    results = [(suite.name, *_run(suite)) for suite in chosen]
+    for name, passed, seconds in results:
+        cli.out.line(f"{name:<10} {'passed' if passed else 'FAILED':<8} {seconds:7.1f} s")
+    cli.out.document([{"suite": name, "passed": passed, "seconds": seconds} for name, passed, seconds in results])
+    return ExitCode.DONE if all(passed for _, passed, _ in results) else ExitCode.BAD
+
+
+def _run(suite: Suite) -> tuple[bool, float]:
+    started = time.monotonic()
+    codes = [subprocess.run([sys.executable, *words], cwd=CHECKOUT, check=False).returncode for words in suite.commands]
+    if suite.name == "lint":
+        codes.append(
+            subprocess.run([Path(sys.executable).with_name("lint-imports")], cwd=CHECKOUT, check=False).returncode
+        )
+    return not any(codes), time.monotonic() - started
+
+
+def _install_requirements() -> None:
+    """Adds `requirements.test` to the virtual environment once; the stamp is the file's hash."""
+    wanted = CHECKOUT / "requirements.test"
+    stamp = Path(sys.prefix) / ".requirements-test.sha256"
+    if stamp.exists() and stamp.read_text() == file_sha256(wanted):
+        return
+    argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
+    done = subprocess.run([*argv, "--require-hashes", "--only-binary", ":all:", "-r", str(wanted)], check=False)
+    if done.returncode != 0:
+        raise AgentboxError(
+            "cannot install the test requirements: pip failed (above)",
+            "Connect to the package index.",
+            exit_code=ExitCode.FETCH,
+        )
+    stamp.write_text(file_sha256(wanted))

@@ -1,0 +1,78 @@
+"""What every verb is given: the common flags, the manifest, the box's folder on this host, a client of the box."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentbox.cli.output import Output
+from agentbox.engine.state import BoxState
+from agentbox.errors import AgentboxError, ExitCode
+from agentbox.settings import CHECKOUT, HostPaths
+
+if TYPE_CHECKING:
+    from agentbox.client import BoxClient
+    from agentbox.manifest import Manifest
+
+
+@dataclass(frozen=True)
+class Cli:
+    """The common flags of one call. `--manifest` defaults to ./agentbox.toml, else to the checkout's."""
+
+    manifest_argument: Path | None = None
+    json: bool = False
+    quiet: bool = False
+    color: bool = True
+    timeout: float | None = None
+
+    @cached_property
+    def manifest(self) -> Path:
+        """The manifest file that this call is about."""
+        if self.manifest_argument is not None:
+            return self.manifest_argument
+        here = Path("agentbox.toml")
+        return here if here.exists() else CHECKOUT / "agentbox.toml"
+
+    @property
+    def lock(self) -> Path:
+        """The lock that goes with the manifest: beside it, else the checkout's."""
+        from agentbox.lock import lock_path
+
+        return lock_path(self.manifest)
+
+    @cached_property
+    def out(self) -> Output:
+        return Output(json=self.json, quiet=self.quiet, color=self.color)
+
+    def load_manifest(self) -> Manifest:
+        """The manifest, known to have no schema finding.
+
+        Raises AgentboxError: exit 2 when unreadable, exit 1 (after printing the findings) when invalid.
+        """
+        from agentbox.manifest import load
+
+        manifest = load(self.manifest)
+        if manifest.effective is None:
+            for finding in manifest.findings:
+                self.out.error(f"{self.manifest}:{finding}")
+            raise AgentboxError(
+                f"cannot use {self.manifest}: {len(manifest.findings)} findings",
+                "Mend the lines above; `agentbox config validate` checks again.",
+                exit_code=ExitCode.BAD,
+            )
+        return manifest
+
+    def state(self) -> BoxState:
+        """The box's folder on this host, named by `meta.name` of the manifest."""
+        manifest = self.load_manifest()
+        assert manifest.effective is not None
+        return BoxState(HostPaths.of_this_user().box(manifest.effective.meta.name))
+
+    def client(self) -> BoxClient:
+        """A client with the URL and the admin token of the running box. Raises AgentboxError (exit 8) when off."""
+        from agentbox.client import BoxClient
+
+        record = self.state().running_record()
+        return BoxClient(record.api_url, token=self.state().token())

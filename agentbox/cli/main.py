@@ -1,0 +1,111 @@
+"""The table of verbs, the common flags, and the one place where an error becomes text and an exit code."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from agentbox import __version__
+from agentbox.cli.context import Cli
+from agentbox.errors import AgentboxError, ExitCode
+
+VERBS: dict[str, str] = {
+    "up": "start the box: set up what is missing, build, run, wait until it is ready",
+    "down": "stop the box and remove its container",
+    "restart": "restart the box in place",
+    "status": "what runs, and whether it is ready",
+    "health": "what the box says of itself, and its metrics",
+    "logs": "what the box prints",
+    "shell": "a shell inside the box",
+    "run": "run one command in the box as an agent",
+    "task": "tasks: list, show, stop, logs",
+    "events": "the journal: tail, show, verify",
+    "config": "the manifest: validate, explain, show, diff",
+    "lock": "resolve the packages of the image and write agentbox.lock",
+    "fetch": "bring the locked packages into the Nix store",
+    "build": "build the image and load it into the engine",
+    "verify": "derive everything again and compare",
+    "render": "write the generated files",
+    "boot": "boots: explain, history",
+    "bench": "measure this box on this host",
+    "test": "run the test suites",
+}
+
+
+class Verbs(click.Group):
+    """Imports a verb's file only when the verb is called, so that the command line starts fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"agentbox.cli.commands.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in VERBS:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], VERBS, n=1)
+            hint = f" Did you mean `{near[0]}`?" if near else ""
+            ctx.fail(f"no such command: {args[0]}.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="agentbox")
+@click.option(
+    "--manifest", type=click.Path(path_type=Path), default=None, help="The manifest. [default: ./agentbox.toml]"
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout, progress as JSON lines on stderr.")
+@click.option("--quiet", is_flag=True, help="Print results and errors only.")
+@click.option("--no-color", is_flag=True, help="No colour, even on a terminal.")
+@click.option("--timeout", type=float, default=None, metavar="S", help="Give up waiting after S seconds.")
+@click.pass_context
+def cli(
+    ctx: click.Context, manifest: Path | None, as_json: bool, quiet: bool, no_color: bool, timeout: float | None
+) -> None:
+    """agentbox: the room that autonomous coding agents live in."""
+    ctx.obj = Cli(manifest_argument=manifest, json=as_json, quiet=quiet, color=not no_color, timeout=timeout)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Runs the command line and exits. A bug prints a traceback; a user's mistake one sentence and a hint."""
+    try:
+        result = cli.main(arguments, prog_name="agentbox", standalone_mode=False)
+    except AgentboxError as error:
+        sys.exit(_report(error))
+    except click.exceptions.Abort:
+        _say("interrupted")
+        sys.exit(ExitCode.INTERRUPTED)
+    except KeyboardInterrupt:
+        _say("interrupted")
+        sys.exit(ExitCode.INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(ExitCode.USAGE)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(ExitCode.BAD)
+    sys.exit(result if isinstance(result, int) else ExitCode.DONE)
+
+
+def _report(error: AgentboxError) -> int:
+    _say(f"agentbox: {error.message}")
+    if error.hint:
+        _say(f"  {error.hint}")
+    return int(error.exit_code)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

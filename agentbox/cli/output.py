@@ -1,0 +1,82 @@
+"""Results on stdout, everything else on stderr: for people, or as JSON lines with `--json`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentbox.progress import Progress
+
+
+@dataclass(frozen=True)
+class Output:
+    """How this call speaks."""
+
+    json: bool = False
+    quiet: bool = False
+    color: bool = True
+
+    def line(self, text: str = "") -> None:
+        """A line of the result, for people; nothing with `--json`."""
+        if not self.json:
+            print(text, flush=True)
+
+    def document(self, data: Any) -> None:
+        """The result for programs, one document; nothing without `--json`."""
+        if self.json:
+            print(json.dumps(data, indent=2, sort_keys=True, default=str), flush=True)
+
+    def note(self, text: str) -> None:
+        """What is going on: stderr, silent with `--quiet`."""
+        if self.quiet:
+            return
+        print(json.dumps({"note": text}) if self.json else text, file=sys.stderr, flush=True)
+
+    def error(self, text: str) -> None:
+        """What is wrong: stderr, always."""
+        print(text, file=sys.stderr, flush=True)
+
+    @property
+    def live(self) -> bool:
+        """True when a line on stderr may be redrawn."""
+        return sys.stderr.isatty() and not self.json and not self.quiet
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Stage]:
+        """One stage of a long command: its line appears when it ends, with what it said and how long it took."""
+        stage, started = Stage(), time.monotonic()
+        if self.live:
+            print(f"  {name} ...", end="\r", file=sys.stderr, flush=True)
+        yield stage
+        seconds = time.monotonic() - started
+        if self.quiet:
+            return
+        if self.json:
+            print(json.dumps({"stage": name, "result": stage.said, "seconds": round(seconds, 3)}), file=sys.stderr)
+            return
+        clear = "\x1b[K" if self.live else ""
+        print(f"{clear}  {name:<10} {stage.said:<58} {seconds:6.1f} s", file=sys.stderr, flush=True)
+
+    def redraw(self, text: str) -> None:
+        """A line that the next one overwrites; without a terminal nothing."""
+        if self.live:
+            print(f"\x1b[K  {text[:110]}", end="\r", file=sys.stderr, flush=True)
+
+    def progress(self) -> Progress:
+        """Bars on a terminal, a line every 5 s elsewhere, JSON lines with `--json`, nothing with `--quiet`."""
+        from agentbox.cli.bars import progress_for
+
+        return progress_for(self)
+
+
+@dataclass
+class Stage:
+    """What a stage has to say at its end."""
+
+    said: str = "done"

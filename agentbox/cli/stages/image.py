@@ -1,0 +1,93 @@
+"""Stages 4 to 6: lock, fetch, build and load; nothing is done twice for the same inputs."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentbox.canonical import canonical_json, digest, file_sha256
+from agentbox.cli.context import Cli
+from agentbox.engine.docker import Docker
+from agentbox.engine.state import BuildStamp
+from agentbox.errors import AgentboxError, ExitCode
+from agentbox.settings import CHECKOUT
+
+if TYPE_CHECKING:
+    from agentbox.manifest import Manifest
+    from agentbox.plan.model import Plan
+
+_SOURCES = ("agentbox", "config", "nix", "schema", "flake.nix", "flake.lock", "pyproject.toml")
+
+
+@dataclass(frozen=True)
+class Image:
+    """The image a box is started from. `built` is False when the loaded one was made of the same inputs."""
+
+    stamp: BuildStamp
+    built: bool
+
+
+def build_key(manifest: Manifest, lock: Path, *, test_hooks: bool) -> str:
+    """Digest of everything an image is made of: rebuild-class keys, lock, and every source file."""
+    from agentbox.manifest import apply_classes, effective_values
+
+    classes = apply_classes()
+    keys = {key: value for key, value in effective_values(manifest).items() if classes.get(key) == "rebuild"}
+    sources = {name: file_sha256(CHECKOUT / name) for name in _tracked()}
+    return digest(
+        canonical_json({"keys": keys, "lock": file_sha256(lock), "sources": sources, "test_hooks": test_hooks})
+    )
+
+
+def plan_of(manifest: Manifest, lock: Path, *, test_hooks: bool) -> Plan:
+    """The plan that this manifest means on this machine."""
+    from agentbox.features import load_features
+    from agentbox.lock import host_system
+    from agentbox.lockfile import read
+    from agentbox.plan import make_plan
+
+    return make_plan(manifest, load_features(), lock.read_bytes(), read(lock), host_system(), test_hooks=test_hooks)
+
+
+def _tracked() -> list[str]:
+    listed = subprocess.run(
+        ["git", "-C", str(CHECKOUT), "ls-files", "-z", "--", *_SOURCES], capture_output=True, text=True, check=False
+    )
+    if listed.returncode != 0:
+        raise AgentboxError(
+            f"cannot read the sources of {CHECKOUT}: {listed.stderr.strip() or 'it is no git checkout'}",
+            "Clone the repository with git; Nix builds what git tracks.",
+            exit_code=ExitCode.USAGE,
+        )
+    return [name for name in listed.stdout.split("\0") if name and (CHECKOUT / name).is_file()]
+
+
+def build_and_load(cli: Cli, engine: Docker, manifest: Manifest, *, force: bool, test_hooks: bool = False) -> Image:
+    """Builds and loads the image unless the engine still has the one made of the same inputs."""
+    from agentbox.image import build
+
+    state = cli.state()
+    key = build_key(manifest, cli.lock, test_hooks=test_hooks)
+    last = state.build_stamp()
+    if last is not None and last.key == key and not force and engine.has_image(last.image_id):
+        return Image(last, built=False)
+    result = build(
+        CHECKOUT,
+        manifest=cli.manifest,
+        test_hooks=test_hooks,
+        progress=cli.out.progress(),
+        out_link=state.folder / "image",
+    )
+    if not engine.has_image(result.image_id):
+        engine.load(result.path)
+    stamp = BuildStamp(
+        key=key,
+        image_id=result.image_id,
+        manifest_digest=result.manifest_digest,
+        tag=result.tag,
+        plan_digest=result.plan_digest,
+    )
+    state.remember_build(stamp)
+    return Image(stamp, built=True)

@@ -1,0 +1,52 @@
+"""Stage 2 and 3: the engine, and what this machine lacks for it."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from agentbox.cli.context import Cli
+from agentbox.engine import daemon, packages
+from agentbox.engine.choose import Choice, choose, missing_packages
+from agentbox.engine.docker import Docker
+from agentbox.settings import HostPaths
+
+
+def choose_engine(cli: Cli, asked: str) -> Choice:
+    """The engine for this box."""
+    return choose(asked, cli.state().record())
+
+
+def install_missing(cli: Cli, choice: Choice, *, yes: bool) -> str:
+    """Installs what is missing, with consent. Returns what to say. Raises AgentboxError (exit 3) without consent."""
+    wanted = missing_packages(choice.engine, build=isinstance(choice.engine, Docker))
+    if not wanted:
+        return "unchanged"
+    agreed = packages.offer(wanted)
+    if not yes and not _asked(agreed):
+        raise packages.refusal(wanted)
+    log = cli.state().folder / "apt.log"
+    progress = cli.out.progress()
+    progress.stage("install", len(agreed.all))
+    packages.install(agreed, log, lambda _name: progress.advance(1))
+    progress.done()
+    return f"installed {', '.join(wanted)} ({len(agreed.all)} packages)"
+
+
+def start_daemon(choice: Choice) -> str:
+    """Makes sure that the engine answers. Returns what to say."""
+    if not isinstance(choice.engine, Docker) or daemon.answers():
+        return "answers"
+    daemon.start(HostPaths.of_this_user().state_root)
+    return "started dockerd"
+
+
+def _asked(agreed: packages.Offer) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    click.echo(
+        f"agentbox needs {', '.join(agreed.wanted)}: {len(agreed.all)} Debian packages, {agreed.size} to download.",
+        err=True,
+    )
+    return click.confirm("Install these with apt?", default=False, err=True)

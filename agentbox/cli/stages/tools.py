@@ -1,0 +1,39 @@
+"""What the suites with real builds and real containers need on this machine."""
+
+from __future__ import annotations
+
+import shutil
+
+from agentbox.cli.context import Cli
+from agentbox.cli.stages.prerequisites import start_daemon
+from agentbox.engine import packages
+from agentbox.engine.choose import Choice, missing_packages
+from agentbox.engine.docker import Docker
+from agentbox.settings import HostPaths
+
+# program -> Debian package; each is a peer that a suite runs for real.
+_TOOLS = {
+    "skopeo": "skopeo",
+    "podman": "podman",
+    "promtool": "prometheus",
+    "setfacl": "acl",
+    "apt-ftparchive": "apt-utils",
+}
+
+
+def install_test_tools(cli: Cli, *, yes: bool) -> None:
+    """Installs them with consent and starts the engine. Raises AgentboxError (exit 3)."""
+    wanted = missing_packages(Docker(), build=True)
+    wanted += [package for program, package in _TOOLS.items() if shutil.which(program) is None]
+    folder = HostPaths.of_this_user().state_root
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with cli.out.stage("tools") as stage:
+        stage.said = "unchanged"
+        if wanted:
+            agreed = packages.offer(wanted)
+            if not yes:
+                raise packages.refusal(wanted)
+            packages.install(agreed, folder / "apt.log", lambda _name: None)
+            stage.said = f"installed {', '.join(wanted)}"
+    with cli.out.stage("daemon") as stage:
+        stage.said = start_daemon(Choice(Docker(), "tests"))

@@ -1,0 +1,91 @@
+"""One run of `agentbox config validate`: what is read for it, and how its report is printed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from agentbox.engine.secrets import read_env_file
+from agentbox.errors import AgentboxError, ExitCode
+from agentbox.features import load_features
+from agentbox.manifest import Finding, Manifest, load, parse
+from agentbox.manifest.loader import MAX_BYTES
+from agentbox.rules import LockInput, Report, RuleBug, read_lock, run
+from agentbox.rules.lock_input import LOCK_FILE
+from agentbox.settings import environment
+
+_STDIN: Final = "-"
+_COLORS: Final = {"error": "31", "warning": "33", "info": "36"}
+
+
+@dataclass(frozen=True)
+class Validation:
+    """A manifest file, or stdin when `path` is `-`; locks and `.env` are looked for beside the file."""
+
+    path: Path
+    systems: tuple[str, ...] = ()
+    check_env: bool = False
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """Raises AgentboxError (exit 2) when it cannot be read."""
+        if str(self.path) == _STDIN:
+            return parse(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
+        return load(self.path)
+
+    def report(self) -> Report:
+        """Every finding. Raises AgentboxError (exit 2) for a rule that raised, after printing the traceback."""
+        try:
+            return run(
+                self.manifest,
+                features=load_features(),
+                lock=self._lock(),
+                environment=self._environment(),
+                systems=self.systems,
+            )
+        except RuleBug as bug:
+            import traceback
+
+            traceback.print_exception(bug)
+            raise AgentboxError(
+                f"cannot validate {self.path}: {bug}", "This is a bug of agentbox.", exit_code=ExitCode.USAGE
+            ) from bug
+
+    def _lock(self) -> LockInput | None:
+        return None if str(self.path) == _STDIN else read_lock(self.path.parent / LOCK_FILE)
+
+    def _environment(self) -> Mapping[str, str] | None:
+        if not self.check_env:
+            return None
+        beside = {} if str(self.path) == _STDIN else read_env_file(self.path.parent / ".env")
+        return {**beside, **environment()}
+
+    def print_json(self, report: Report) -> None:
+        """One document."""
+        print(json.dumps(report.to_json(self.manifest.name), indent=2, ensure_ascii=False))
+
+    def print_text(self, report: Report, *, strict: bool, quiet: bool, color: bool) -> None:
+        """A line and a remedy a finding, then the sum."""
+        deciding = ("error", "warning") if strict else ("error",)
+        for finding in report.findings:
+            if not quiet or finding.severity in deciding:
+                print(_text(self.manifest.name, finding, color=color and sys.stdout.isatty()))
+        if not quiet:
+            for skipped in report.not_evaluated:
+                entry = f" for {skipped.entry}" if skipped.entry else ""
+                print(f"    {skipped.code}{entry} was not evaluated: mend {skipped.because} first")
+            counts = report.counts
+            print(f"{counts['error']} errors, {counts['warning']} warnings, {counts['info']} info")
+
+
+def _text(name: str, finding: Finding, *, color: bool) -> str:
+    line = f"{name}:{finding}"
+    if color:
+        word = f"{finding.severity} {finding.code}"
+        line = line.replace(word, f"\x1b[{_COLORS[finding.severity]}m{word}\x1b[0m", 1)
+    return f"{line}\n    {finding.remedy}"

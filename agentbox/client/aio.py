@@ -1,0 +1,116 @@
+"""The asynchronous client of one box: the same calls as `BoxClient`, awaited."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from agentbox.client.calls import Call, base_headers, call_of, data_of, error_of
+from agentbox.client.errors import ApiError, unreachable
+from agentbox.client.records import LogItem, Readiness, Submitted, Task
+from agentbox.client.resume import ENDED_EARLY, QUIET_SECONDS, RETRY_SECONDS, Resume
+from agentbox.client.sse import SseEvent, SseParser
+from agentbox.client.task_call import log_of, task_body
+
+
+class AsyncBoxClient:
+    """Calls the API of a box. Raises ApiError for a refusal, BoxUnreachable when nothing answers."""
+
+    def __init__(
+        self, url: str, *, token: str = "", timeout: float = 10.0, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._http = httpx.AsyncClient(
+            base_url=self.url, headers=base_headers(token), timeout=timeout, transport=transport, trust_env=False
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+    async def call(
+        self, name: str, parameters: Mapping[str, str] | None = None, *, query: Mapping[str, object] | None = None,
+        body: Any = None, headers: Mapping[str, str] | None = None, accepted: tuple[int, ...] = (),
+        wait_s: float | None = None,
+    ) -> Any:  # fmt: skip
+        """Any route by name: its JSON, None for 204. A status in `accepted` is no error."""
+        call = call_of(name, parameters, query=query, body=body, headers=headers)
+        return data_of(await self._send(call, wait_s), accepted=accepted)
+
+    async def _send(self, call: Call, wait_s: float | None) -> httpx.Response:
+        chosen = self._http.timeout if wait_s is None else httpx.Timeout(wait_s)
+        try:
+            return await self._http.request(call.method, call.url, headers=call.headers, json=call.body, timeout=chosen)
+        except httpx.TransportError as error:
+            raise unreachable(self.url, error) from error
+
+    async def ready(self) -> Readiness:
+        """The cached verdict; not ready is an answer, no error."""
+        return Readiness.from_wire(await self.call("ready", accepted=(503,)))
+
+    async def submit_task(self, spec: Mapping[str, Any], *, timeout_s: float = 600, **options: Any) -> Submitted:
+        """Queues one run. `spec` is an AgentSpec on the wire; `options` are the other members of a TaskBody."""
+        return Submitted.from_wire(await self.call("submit_task", body=task_body(spec, timeout_s, options)))
+
+    async def task(self, task_id: str) -> Task:
+        """One task."""
+        return Task.from_wire(await self.call("get_task", {"id": task_id}))
+
+    async def cancel_task(self, task_id: str) -> Task:
+        """Cancels a task; the answer comes when its agent has ended."""
+        return Task.from_wire(await self.call("cancel_task", {"id": task_id}, wait_s=90))
+
+    async def task_logs(
+        self, task_id: str, *, since: int = 0, follow: bool = True, patience: float = 60.0
+    ) -> AsyncIterator[LogItem | Task]:
+        """Output of a task after the cursor `since`; the Task itself comes last. Survives a restart of the API."""
+        query = {"follow": str(follow).lower()}
+        start = str(since) if since else ""
+        events = self.stream("task_logs", {"id": task_id}, query=query, last="task", since=start, patience=patience)
+        async for event in events:
+            yield log_of(event)
+
+    async def stream(
+        self, name: str, parameters: Mapping[str, str] | None = None, *, query: Mapping[str, object] | None = None,
+        last: str = "", since: str = "", patience: float = 60.0,
+    ) -> AsyncIterator[SseEvent]:  # fmt: skip
+        """As `BoxClient.stream`."""
+        resume = Resume(patience, since)
+        while True:
+            try:
+                async for event in self._events(call_of(name, parameters, query=query, headers=resume.headers())):
+                    resume.received(event)
+                    yield event
+                    if event.event == last:
+                        return
+                if not last:
+                    return
+                raise httpx.RemoteProtocolError(ENDED_EARLY)
+            except ApiError as error:
+                if not resume.may_retry(error):
+                    raise
+            except httpx.TransportError as error:
+                if not resume.may_retry(error):
+                    raise unreachable(self.url, error) from error
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _events(self, call: Call) -> AsyncIterator[SseEvent]:
+        timeout = httpx.Timeout(10.0, read=QUIET_SECONDS)
+        async with self._http.stream(call.method, call.url, headers=call.headers, timeout=timeout) as response:
+            if not response.is_success:
+                await response.aread()
+                raise error_of(response)
+            parser = SseParser()
+            async for chunk in response.aiter_bytes():
+                for event in parser.feed(chunk):
+                    yield event

@@ -1,0 +1,146 @@
+"""The synchronous client of one box."""
+
+import time
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from agentbox.client.calls import Call, base_headers, call_of, data_of, error_of
+from agentbox.client.errors import ApiError, unreachable
+from agentbox.client.records import LogItem, Readiness, Submitted, Task
+from agentbox.client.resume import ENDED_EARLY, QUIET_SECONDS, RETRY_SECONDS, Resume
+from agentbox.client.sse import SseEvent, SseParser
+from agentbox.client.task_call import log_of, task_body
+
+
+class BoxClient:
+    """Calls the API of a box. Raises ApiError for a refusal, BoxUnreachable when nothing answers. Thread-safe."""
+
+    def __init__(
+        self, url: str, *, token: str = "", timeout: float = 10.0, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._http = httpx.Client(
+            base_url=self.url, headers=base_headers(token), timeout=timeout, transport=transport, trust_env=False
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    def call(
+        self, name: str, parameters: Mapping[str, str] | None = None, *, query: Mapping[str, object] | None = None,
+        body: Any = None, headers: Mapping[str, str] | None = None, accepted: tuple[int, ...] = (),
+        wait_s: float | None = None,
+    ) -> Any:  # fmt: skip
+        """Any route by name: its JSON, None for 204. A status in `accepted` is no error."""
+        call = call_of(name, parameters, query=query, body=body, headers=headers)
+        return data_of(self._send(call, wait_s), accepted=accepted)
+
+    def _send(self, call: Call, wait_s: float | None) -> httpx.Response:
+        chosen = self._http.timeout if wait_s is None else httpx.Timeout(wait_s)
+        try:
+            return self._http.request(call.method, call.url, headers=call.headers, json=call.body, timeout=chosen)
+        except httpx.TransportError as error:
+            raise unreachable(self.url, error) from error
+
+    def livez(self) -> Mapping[str, Any]:
+        """{live, uptime}."""
+        data: Mapping[str, Any] = self.call("livez")
+        return data
+
+    def ready(self) -> Readiness:
+        """The cached verdict; not ready is an answer, no error."""
+        return Readiness.from_wire(self.call("ready", accepted=(503,)))
+
+    def health(self) -> Mapping[str, Any]:
+        """The state of each part."""
+        data: Mapping[str, Any] = self.call("health")
+        return data
+
+    def meta(self) -> Mapping[str, Any]:
+        """Digests, slots, boot."""
+        data: Mapping[str, Any] = self.call("meta")
+        return data
+
+    def boot(self) -> Mapping[str, Any]:
+        """What this boot recorded of itself."""
+        data: Mapping[str, Any] = self.call("boot")
+        return data
+
+    def drain(self) -> Mapping[str, Any]:
+        """Starts the drain."""
+        data: Mapping[str, Any] = self.call("drain")
+        return data
+
+    def submit_task(self, spec: Mapping[str, Any], *, timeout_s: float = 600, **options: Any) -> Submitted:
+        """Queues one run. `spec` is an AgentSpec on the wire; `options` are the other members of a TaskBody."""
+        return Submitted.from_wire(self.call("submit_task", body=task_body(spec, timeout_s, options)))
+
+    def task(self, task_id: str) -> Task:
+        """One task."""
+        return Task.from_wire(self.call("get_task", {"id": task_id}))
+
+    def tasks(self, *, limit: int = 100, cursor: str | None = None) -> tuple[list[Task], str | None]:
+        """A page of tasks and the cursor of the next."""
+        page = self.call("list_tasks", query={"limit": limit, "cursor": cursor})
+        return [Task.from_wire(item) for item in page["items"]], page["next_cursor"]
+
+    def cancel_task(self, task_id: str) -> Task:
+        """Cancels a task; the answer comes when its agent has ended."""
+        return Task.from_wire(self.call("cancel_task", {"id": task_id}, wait_s=90))
+
+    def task_logs(
+        self, task_id: str, *, since: int = 0, follow: bool = True, patience: float = 60.0
+    ) -> Iterator[LogItem | Task]:
+        """Output of a task after the cursor `since`; the Task itself comes last. Survives a restart of the API."""
+        query = {"follow": str(follow).lower()}
+        start = str(since) if since else ""
+        events = self.stream("task_logs", {"id": task_id}, query=query, last="task", since=start, patience=patience)
+        return map(log_of, events)
+
+    def stream(
+        self, name: str, parameters: Mapping[str, str] | None = None, *, query: Mapping[str, object] | None = None,
+        last: str = "", since: str = "", patience: float = 60.0,
+    ) -> Iterator[SseEvent]:  # fmt: skip
+        """Events of a streaming route, each once and in order, across broken connections (by Last-Event-ID).
+
+        With `last` the stream ends at the first event of that type, and an end without it counts as broken. It begins
+        after the id `since`.
+        """
+        resume = Resume(patience, since)
+        while True:
+            try:
+                for event in self._events(call_of(name, parameters, query=query, headers=resume.headers())):
+                    resume.received(event)
+                    yield event
+                    if event.event == last:
+                        return
+                if not last:
+                    return
+                raise httpx.RemoteProtocolError(ENDED_EARLY)
+            except ApiError as error:
+                if not resume.may_retry(error):
+                    raise
+            except httpx.TransportError as error:
+                if not resume.may_retry(error):
+                    raise unreachable(self.url, error) from error
+            time.sleep(RETRY_SECONDS)
+
+    def _events(self, call: Call) -> Iterator[SseEvent]:
+        timeout = httpx.Timeout(10.0, read=QUIET_SECONDS)
+        with self._http.stream(call.method, call.url, headers=call.headers, timeout=timeout) as response:
+            if not response.is_success:
+                response.read()
+                raise error_of(response)
+            parser = SseParser()
+            for chunk in response.iter_bytes():
+                yield from parser.feed(chunk)

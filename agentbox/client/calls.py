@@ -1,0 +1,58 @@
+"""From a row of the route table to a request, and from an answer to data or an error: what both clients share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from agentbox.client.errors import ApiError
+from agentbox.routes import BY_NAME
+
+ACCEPT_STREAM = "text/event-stream"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request, ready to send. `url` is relative to the base."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: Any = None
+
+
+def call_of(
+    name: str,
+    parameters: Mapping[str, str] | None = None,
+    *,
+    query: Mapping[str, object] | None = None,
+    body: Any = None,
+    headers: Mapping[str, str] | None = None,
+) -> Call:
+    """The request for a route by name. Raises KeyError for an unknown route, ValueError for an unknown query name."""
+    route = BY_NAME[name]
+    accept = ACCEPT_STREAM if route.stream else "application/json"
+    return Call(route.method, route.url(parameters, query), {"Accept": accept, **(headers or {})}, body)
+
+
+def base_headers(token: str) -> dict[str, str]:
+    """Headers of every request. An empty token sends no credential."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def data_of(response: httpx.Response, *, accepted: tuple[int, ...] = ()) -> Any:
+    """The JSON of a success (None for 204), or of a status in `accepted`. Raises ApiError for everything else."""
+    if response.is_success or response.status_code in accepted:
+        return response.json() if response.content else None
+    raise error_of(response)
+
+
+def error_of(response: httpx.Response) -> ApiError:
+    """The error that an answer stands for; its body must have been read."""
+    try:
+        problem = response.json()
+    except ValueError:
+        problem = {}
+    document = problem if isinstance(problem, dict) else {}
+    return ApiError(response.status_code, document, request_id=response.headers.get("x-request-id", ""))

@@ -1,0 +1,38 @@
+"""How a call of the API fails, as the caller sees it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from agentbox.errors import AgentboxError, ExitCode
+
+
+class ApiError(AgentboxError):
+    """The API answered with a problem document. `code` is its `code`, `problem` the whole document."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any], *, request_id: str = "") -> None:
+        detail = str(problem.get("detail") or f"the API answered {status}")
+        super().__init__(detail, f"request {request_id}" if request_id else "")
+        self.status = status
+        self.code = str(problem.get("code", ""))
+        self.problem = problem
+
+    @property
+    def retryable(self) -> bool:
+        """True when the same call may succeed later."""
+        return bool(self.problem.get("retryable")) or self.status == 503
+
+
+class BoxUnreachable(AgentboxError):
+    """Nothing answered at the API's address."""
+
+    exit_code = ExitCode.NOT_RUNNING
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"cannot reach the box at {url}: {why}", "Is it running? `agentbox status` says.")
+
+
+def unreachable(url: str, error: httpx.TransportError) -> BoxUnreachable:
+    """The error for a call that got no answer."""
+    return BoxUnreachable(url, str(error) or type(error).__name__)

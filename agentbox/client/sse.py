@@ -1,0 +1,46 @@
+"""Reads server-sent events (HTML standard, 9.2) out of bytes as they come."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SseEvent:
+    """One event. `id` is the last id seen, which a reconnecting client sends back."""
+
+    id: str
+    event: str
+    data: str
+
+
+class SseParser:
+    """Feed it bytes in any cut; a line may be split anywhere, inside a character too."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._id = ""
+        self._event = ""
+        self._data: list[str] = []
+
+    def feed(self, chunk: bytes) -> list[SseEvent]:
+        """The events that this chunk completes. An event not ended by an empty line is not delivered."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        found = (self._line(line.removesuffix(b"\r").decode("utf-8", "replace")) for line in lines)
+        return [event for event in found if event is not None]
+
+    def _line(self, line: str) -> SseEvent | None:
+        if not line:
+            return self._dispatch()
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            self._data.append(value)
+        elif field == "event":
+            self._event = value
+        elif field == "id":
+            self._id = value
+        return None
+
+    def _dispatch(self) -> SseEvent | None:
+        event, data = self._event, self._data
+        self._event, self._data = "", []
+        return SseEvent(self._id, event or "message", "\n".join(data)) if data else None

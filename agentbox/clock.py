@@ -1,0 +1,24 @@
+"""Wire form of time: aware UTC, RFC 3339, milliseconds, `Z`."""
+
+from datetime import UTC, datetime
+
+
+def now() -> datetime:
+    """The present, aware, cut to milliseconds (what the wire form can carry)."""
+    present = datetime.now(UTC)
+    return present.replace(microsecond=present.microsecond // 1000 * 1000)
+
+
+def to_wire(moment: datetime) -> str:
+    """`2026-01-01T00:00:00.000Z`. A naive time is a bug: ValueError."""
+    if moment.tzinfo is None:
+        raise ValueError("naive time")
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def from_wire(text: str) -> datetime:
+    """The inverse of `to_wire`. Raises ValueError for anything that is not RFC 3339 with an offset."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"time without offset: {text!r}")
+    return moment.astimezone(UTC)

@@ -1,0 +1,72 @@
+"""What every engine can do with a box. The CLI talks to this, never to an engine's program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from agentbox.engine.state import BoxRecord, BoxState
+from agentbox.plan.model import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What a box is started from."""
+
+    plan: Plan
+    manifest: bytes
+    state: BoxState
+    image_ref: str = ""
+    image_id: str = ""
+    project: Path | None = None
+    strict: bool = False
+    hooks: Mapping[str, str] = field(default_factory=dict)  # AGENTBOX_TEST_* variables
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    recreate: bool = False
+
+
+@dataclass(frozen=True)
+class Running:
+    """What an engine says of a box."""
+
+    state: Literal["running", "restarting", "exited", "absent"]
+    exit_code: int = 0
+    restarts: int = 0
+    started_at: str = ""
+
+
+class Engine(Protocol):
+    """One way to run a box. Every method raises AgentboxError with exit code 6 when the engine refuses."""
+
+    name: str
+    protections_absent: tuple[str, ...]
+
+    def start(self, start: Start) -> BoxRecord:
+        """Brings the box up as described; nothing happens to one that already runs exactly so."""
+        ...
+
+    def inspect(self, record: BoxRecord) -> Running: ...
+
+    def stop(self, record: BoxRecord, seconds: int) -> None:
+        """TERM, then KILL after `seconds`. The box stays, stopped."""
+        ...
+
+    def restart(self, record: BoxRecord, seconds: int) -> None: ...
+
+    def remove(self, record: BoxRecord, *, volumes: bool) -> None:
+        """Removes what a stopped box left in the engine; its volumes only if asked."""
+        ...
+
+    def logs(self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None) -> Iterator[str]:
+        """Lines of the box's stdout, oldest first."""
+        ...
+
+    def execute(self, record: BoxRecord, argv: Sequence[str], *, terminal: bool) -> int:
+        """Runs a program in the box as its user, on this terminal; returns its exit code."""
+        ...
+
+    def read(self, record: BoxRecord, box_path: str) -> bytes:
+        """The content of one small file of the box."""
+        ...

@@ -1,0 +1,59 @@
+"""Running a foreign program: its output is kept, its failure is a sentence with the last lines of what it said."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from agentbox.errors import AgentboxError, ExitCode
+from agentbox.settings import environment
+
+_TAIL = 20
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    doing: str,
+    hint: str = "",
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 300,
+    exit_code: ExitCode = ExitCode.ENGINE,
+) -> str:
+    """Runs `argv` and returns its stdout. Raises AgentboxError `cannot <doing>: …` when it fails or takes too long."""
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=cwd,
+            env={**environment(), **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise AgentboxError(
+            f"cannot {doing}: {argv[0]} is not installed", hint, exit_code=ExitCode.PREREQUISITE
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise AgentboxError(
+            f"cannot {doing}: {argv[0]} did not end in {timeout:.0f} s", hint, exit_code=exit_code
+        ) from error
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-_TAIL:]
+        raise AgentboxError(f"cannot {doing}: " + "\n  ".join(said), hint, exit_code=exit_code)
+    return done.stdout
+
+
+def succeeds(argv: Sequence[str], timeout: float = 10) -> bool:
+    """True when the program exists, ends in time and exits 0."""
+    try:
+        return (
+            subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout, check=False).returncode
+            == 0
+        )
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return False

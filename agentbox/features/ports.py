@@ -1,0 +1,43 @@
+"""The port table: every listener that a manifest turns on, with the key or feature that owns it."""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from agentbox.features.model import Feature
+from agentbox.manifest import Model
+
+GATEWAY_PORT: Final = 9093
+"""Loopback port of the gateway. Reserved while the orchestrator is on, so that a manifest stays valid when it comes."""
+
+
+@dataclass(frozen=True)
+class Listener:
+    """`owner` is a manifest key, `gateway`, or `<feature>:<name>`; a published one is reachable from the host."""
+
+    owner: str
+    port: int
+    published: bool
+
+
+def port_table(model: Model, features: Mapping[str, Feature], on: Iterable[str]) -> tuple[Listener, ...]:
+    """All listeners, in the order in which a taken port is reported."""
+    rows = [
+        Listener("api.port", model.api.port, published=True),
+        Listener("observability.metrics_port", model.observability.metrics_port, published=True),
+    ]
+    if model.privacy.enabled and model.privacy.mode.startswith("local-"):
+        rows.append(Listener("privacy.port", model.privacy.port, published=False))
+    if model.adapters.orchestrator.use != "off":
+        rows.append(Listener("gateway", GATEWAY_PORT, published=False))
+    rows += [
+        Listener(f"{name}:{fixed.name}", fixed.port, fixed.publish) for name in on for fixed in features[name].ports
+    ]
+    return tuple(rows)
+
+
+def free_port(table: Iterable[Listener], near: int) -> int:
+    """The first port above `near` that no listener of the table has."""
+    taken = {row.port for row in table}
+    return next(port for port in itertools.chain(range(near + 1, 65536), range(1024, near)) if port not in taken)

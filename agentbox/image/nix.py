@@ -1,0 +1,72 @@
+"""Runs Nix, with progress, and says in one sentence why it failed."""
+
+import re
+import subprocess
+from collections.abc import Sequence
+
+from agentbox.errors import AgentboxError, ExitCode
+from agentbox.image.nixlog import Watch
+from agentbox.lock.nixstore import nix_environment
+from agentbox.progress import NullProgress, Progress
+
+_ABSENT = re.compile(r"(?P<file>\S[^\n']*?) is not in the store: run agentbox fetch")
+
+
+def run_nix(arguments: Sequence[str], progress: Progress | None = None, *, doing: str = "build the image") -> list[str]:
+    """Runs `nix` to its end. Returns the names of the derivations it built.
+
+    Raises AgentboxError: exit 4 when a locked file is not in the store, 5 when the lock does not fit, 6 otherwise,
+    with the last lines of the derivation that failed; 3 when Nix is not installed.
+    """
+    watch = Watch(progress or NullProgress())
+    argv = ["nix", *arguments, "--log-format", "internal-json", "--max-jobs", "auto", "--no-write-lock-file"]
+    try:
+        process = subprocess.Popen(
+            argv, env=nix_environment(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+    except FileNotFoundError as error:
+        raise AgentboxError(
+            f"cannot {doing}: Nix is not installed",
+            "`agentbox up --yes` installs it, or: apt install nix-bin",
+            exit_code=ExitCode.PREREQUISITE,
+        ) from error
+    with process:
+        assert process.stderr is not None
+        try:
+            for line in process.stderr:
+                watch.feed(line)
+        except BaseException:
+            process.terminate()  # Nix removes what it has not finished
+            raise
+    if process.returncode:
+        raise _failure(watch, doing)
+    return watch.built
+
+
+def _failure(watch: Watch, doing: str) -> AgentboxError:
+    text = "\n".join([*watch.said(), *watch.errors])
+    if absent := _ABSENT.search(text):
+        sentence = f"cannot {doing}: {absent['file'].strip()} is not in the store"
+        return AgentboxError(sentence, "Run `agentbox fetch`.", exit_code=ExitCode.FETCH)
+    lines = watch.said()
+    if "run agentbox lock" in text:
+        return AgentboxError(
+            f"cannot {doing}: {lines[0].removeprefix('error: ')}", "Run `agentbox lock`.", exit_code=ExitCode.LOCK
+        )
+    what = f"{watch.failed()} failed" if watch.failed() else "Nix refused"
+    return AgentboxError(f"cannot {doing}: {what}", "\n  ".join(lines), exit_code=ExitCode.ENGINE)
+
+
+def read_nix(arguments: Sequence[str]) -> str:
+    """Standard output of a short Nix command. Raises AgentboxError (exit 6)."""
+    done = subprocess.run(
+        ["nix", *arguments],
+        env=nix_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise AgentboxError(f"cannot run nix {arguments[0]}: {done.stderr.strip()}", exit_code=ExitCode.ENGINE)
+    return done.stdout

@@ -1,0 +1,1 @@
+"""Lays out one layer as a folder of files and a list of what each of them is. Runs inside derivations."""

@@ -1,0 +1,1 @@
+"""Derives an image again and names the first thing that differs."""

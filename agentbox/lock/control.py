@@ -1,0 +1,57 @@
+"""Debian control records: paragraphs of `Field: value`, and the parts of a dependency field that matter here."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_NAME = re.compile(r"^\s*([a-z0-9][a-z0-9+.\-]*)")
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package record of an archive. Each dependency is a tuple of alternatives, by name."""
+
+    name: str
+    version: str
+    arch: str
+    size: int
+    sha256: str
+    depends: tuple[tuple[str, ...], ...]
+    provides: tuple[str, ...]
+
+
+def paragraphs(text: str) -> Iterator[dict[str, str]]:
+    """The paragraphs of a control file. A continued value keeps its line breaks; comments are dropped."""
+    fields: dict[str, str] = {}
+    last = ""
+    for line in [*text.splitlines(), ""]:
+        if not line.strip():
+            if fields:
+                yield fields
+            fields, last = {}, ""
+        elif line.startswith("#"):
+            continue
+        elif line[0] in " \t" and last:
+            fields[last] += "\n" + line.strip()
+        else:
+            last, _, value = line.partition(":")
+            fields[last] = value.strip()
+
+
+def package(fields: dict[str, str]) -> Package:
+    """The record of one paragraph. Raises KeyError for one without size or SHA256."""
+    needs = ", ".join(fields[key] for key in ("Pre-Depends", "Depends") if key in fields)
+    return Package(
+        name=fields["Package"],
+        version=fields["Version"],
+        arch=fields["Architecture"],
+        size=int(fields["Size"]),
+        sha256=fields["SHA256"],
+        depends=tuple(_names(group, "|") for group in needs.split(",") if group.strip()),
+        provides=_names(fields.get("Provides", ""), ","),
+    )
+
+
+def _names(text: str, separator: str) -> tuple[str, ...]:
+    found = (_NAME.match(part) for part in text.split(separator))
+    return tuple(match[1] for match in found if match)

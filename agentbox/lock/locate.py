@@ -1,0 +1,60 @@
+"""Entries -> origins, source by source, each through the host's own configuration of apt, pip or npm."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from agentbox.lock import apt_origin, npm
+from agentbox.lock.index import Index
+from agentbox.lock.origin import Origin
+from agentbox.lock.pip_config import pip_config
+from agentbox.lock.resolve import apt_roots
+from agentbox.lock.select import Needed
+from agentbox.lockfile import Entry, Lock, store_name
+
+_QUESTIONS = 8
+
+
+def locate(lock: Lock, items: Sequence[Needed], cache: Path) -> list[Origin]:
+    """An origin for each item. Raises NotServedError for versions that are gone, FetchError, PrerequisiteError."""
+    debian = [item for item in items if item.source == "debian"]
+    found: list[Origin] = []
+    for root in apt_roots(cache, lock.suite, sorted({item.arch for item in debian})) if debian else ():
+        found += apt_origin.origins(root, [item.entry for item in debian if item.arch == root.arch])
+    found += _wheels([item.entry for item in items if item.source == "wheels"])
+    found += [_tarball(item.entry) for item in items if item.source == "npm"]
+    return found
+
+
+def _wheels(entries: Sequence[Entry]) -> list[Origin]:
+    if not entries:
+        return []
+    index = Index(pip_config())
+    with ThreadPoolExecutor(_QUESTIONS) as pool:
+        list(pool.map(index.files, {entry.name for entry in entries}))
+    gone = [entry for entry in entries if _url(index, entry) is None]
+    if gone:
+        raise apt_origin.not_served(gone, {gone[0].name: _newest(index, gone[0].name)})
+    return [Origin(entry, url=_url(index, entry) or "", web=index.web) for entry in entries]
+
+
+def _url(index: Index, entry: Entry) -> str | None:
+    rows = index.files(entry.name).values()
+    return next((row.url for row in rows if store_name(row.file) == entry.file), None)
+
+
+def _newest(index: Index, project: str) -> str:
+    versions = []
+    for file in index.files(project):
+        try:
+            versions.append(parse_wheel_filename(file)[1])
+        except InvalidWheelFilename:
+            continue
+    return str(max(versions)) if versions else "none"
+
+
+def _tarball(entry: Entry) -> Origin:
+    return Origin(entry, make=partial(npm.pack, entry.name, entry.version))

@@ -1,0 +1,85 @@
+"""The lock as data: every file that an image is made of, by name, version, size and SHA-256. No host, no URL, no date."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+LOCK_VERSION = 1
+ARCH_OF_SYSTEM: Mapping[str, str] = {"x86_64-linux": "amd64", "aarch64-linux": "arm64"}
+SYSTEM_OF_ARCH: Mapping[str, str] = {arch: system for system, arch in ARCH_OF_SYSTEM.items()}
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Entry:
+    """One file. `file` is its store name, `size` is in bytes, `sha256` bare hex."""
+
+    name: str
+    version: str
+    file: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class DebEntry(Entry):
+    """A Debian package of one architecture. `features` = who needs it (file stems of config/features)."""
+
+    features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class WheelEntry(Entry):
+    """A wheel, and the architectures that install this very file."""
+
+    arch: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class NpmEntry(Entry):
+    """An npm tarball. `paths` = where it is unpacked, `<feature>/node_modules/...`."""
+
+    arch: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Seed:
+    """The build tools of one architecture. `nar` = recursive hash (`sha256:<hex>`) of the folder bin/{busybox,bash}."""
+
+    files: tuple[Entry, ...]
+    nar: str
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Lock:
+    """A whole `agentbox.lock`. `seed` and `debian` are keyed by Debian architecture."""
+
+    inputs: str
+    source: str
+    suite: str
+    python: str
+    systems: tuple[str, ...]
+    features: tuple[str, ...]
+    version: int = LOCK_VERSION
+    seed: Mapping[str, Seed] = field(default_factory=dict)
+    debian: Mapping[str, tuple[DebEntry, ...]] = field(default_factory=dict)
+    wheels: tuple[WheelEntry, ...] = ()
+    npm: tuple[NpmEntry, ...] = ()
+
+    def tables(self) -> Iterator[tuple[str, tuple[Entry, ...]]]:
+        """Every table of files with its name, in the order of the written file."""
+        for arch, seed in sorted(self.seed.items()):
+            yield f"seed.{arch}", seed.files
+        for arch, rows in sorted(self.debian.items()):
+            yield f"debian.{arch}", rows
+        yield "wheels", self.wheels
+        yield "npm", self.npm
+
+    def entries(self) -> Iterator[Entry]:
+        """Every row of every table; a file that two architectures share comes twice."""
+        for _, rows in self.tables():
+            yield from rows
+
+    def covers(self, system: str) -> bool:
+        return system in self.systems

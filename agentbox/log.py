@@ -1,0 +1,48 @@
+"""Structured logs: one JSON object a line on stdout, the only thing that our programs print in a box."""
+
+import logging
+import sys
+
+import structlog
+
+LEVELS = {"trace": 5, "debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
+
+
+def configure(program: str, level: str = "info") -> None:
+    """Sets up structlog for a program of the box. Records of the standard `logging` join the same stream.
+
+    `level` is a word of `observability.log_level`; another is a KeyError.
+    """
+    threshold = LEVELS[level]
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+        _named(program),
+        structlog.processors.dict_tracebacks,
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.processors.JSONRenderer(sort_keys=True)],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.PrintLoggerFactory(sys.stdout),
+        cache_logger_on_first_use=True,
+    )
+    bridge = logging.StreamHandler(sys.stdout)
+    bridge.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.JSONRenderer(sort_keys=True),
+            ],
+        )
+    )
+    logging.basicConfig(handlers=[bridge], level=threshold, force=True)
+
+
+def _named(program: str) -> structlog.typing.Processor:
+    def add(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        event.setdefault("program", program)
+        return event
+
+    return add

@@ -1,0 +1,43 @@
+"""When a key is read at all: `x-agentbox-when` of the schema, with full key paths."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from agentbox.manifest.bundle import properties
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`key` must hold one of `values`, or, when `negated`, none of them."""
+
+    key: str
+    values: tuple[Any, ...]
+    negated: bool = False
+
+    def holds(self, value: Any) -> bool:
+        """Whether that value of the key lets the dependent key be read."""
+        return (value in self.values) != self.negated
+
+    @property
+    def is_switch(self) -> bool:
+        """True for an on/off key, as opposed to a choice of implementation or mode."""
+        return all(isinstance(value, bool) for value in self.values) and bool(self.values)
+
+
+@cache
+def conditions() -> Mapping[str, tuple[Condition, ...]]:
+    """Key path -> what must hold, all of it, for the key to be read. Keys that are always read are absent."""
+    found = {}
+    for path, schema in properties():
+        if wanted := schema.get("x-agentbox-when"):
+            table = path.rpartition(".")[0]
+            found[path] = tuple(_condition(table, key, values) for key, values in wanted.items())
+    return found
+
+
+def _condition(table: str, key: str, values: Any) -> Condition:
+    full = f"{table}{key}" if key.startswith(".") else key
+    negated = isinstance(values, dict)
+    return Condition(full, tuple(values["not"] if negated else values), negated)

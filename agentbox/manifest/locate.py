@@ -1,0 +1,150 @@
+"""Where each key of a TOML document is written. `tomllib` keeps no positions.
+
+Only key tokens are scanned; values are skipped by their delimiters and never interpreted. The document must have passed
+`tomllib` before: on anything else the result means nothing. Standard library only.
+"""
+
+import re
+import tomllib
+from typing import NamedTuple
+
+from agentbox.manifest.keypath import KeyPath
+
+
+class Position(NamedTuple):
+    """Both from 1; the column counts characters."""
+
+    line: int
+    column: int
+
+
+_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_SPACE = re.compile(r"[ \t]*")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'')
+# Up to two quotes may stand right before the three that end a multi-line string.
+_STRING = re.compile(
+    r'"""(?:[^\\]|\\.)*?"""(?:"{0,2})|\'\'\'.*?\'\'\'(?:\'{0,2})|' + _QUOTED.pattern,
+    re.DOTALL,
+)
+_SCALAR = re.compile(r"[^,\]}#\n]+")
+
+
+def locate(text: str) -> dict[KeyPath, Position]:
+    """The first place of every key, intermediate tables included. Elements of lists of tables are numbered from 0."""
+    return _Scanner(text).document()
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.found: dict[KeyPath, Position] = {}
+        self.lengths: dict[KeyPath, int] = {}  # of arrays of tables written as [[header]]
+        self.line = 1
+        self.line_start = 0
+        self.counted = 0
+
+    def document(self) -> dict[KeyPath, Position]:
+        table: KeyPath = ()
+        self.skip(_BLANK)
+        while self.at < len(self.text):
+            if self.text[self.at] == "[":
+                table = self.header()
+            else:
+                self.pair(table)
+            self.skip(_BLANK)
+        return self.found
+
+    def header(self) -> KeyPath:
+        """`[a.b]` or `[[a.b]]`; returns the path of the table that it opens."""
+        double = self.text.startswith("[[", self.at)
+        self.at += 2 if double else 1
+        self.skip(_SPACE)
+        path = self.key((), through_arrays=True, stop_at_last=double)
+        self.skip(_SPACE)
+        self.at += 2 if double else 1
+        if not double:
+            return path
+        self.lengths[path] = self.lengths.get(path, -1) + 1
+        return (*path, self.lengths[path])
+
+    def pair(self, table: KeyPath) -> None:
+        path = self.key(table)
+        self.skip(_SPACE)
+        self.at += 1  # the equals sign
+        self.skip(_SPACE)
+        self.value(path)
+
+    def key(self, path: KeyPath, *, through_arrays: bool = False, stop_at_last: bool = False) -> KeyPath:
+        """A dotted key below `path`; records each part where it is first seen."""
+        while True:
+            place = self.position()
+            path = (*path, self.simple_key())
+            self.found.setdefault(path, place)
+            self.skip(_SPACE)
+            more = self.text.startswith(".", self.at)
+            if through_arrays and path in self.lengths and (more or not stop_at_last):
+                path = (*path, self.lengths[path])
+            if not more:
+                return path
+            self.at += 1
+            self.skip(_SPACE)
+
+    def simple_key(self) -> str:
+        if bare := _BARE.match(self.text, self.at):
+            self.at = bare.end()
+            return bare.group()
+        quoted = _QUOTED.match(self.text, self.at)
+        if quoted is None:
+            raise ValueError(f"no key at {self.position()}")
+        self.at = quoted.end()
+        (name,) = tomllib.loads(f"{quoted.group()} = 0")
+        return name
+
+    def value(self, path: KeyPath) -> None:
+        start = self.text[self.at]
+        if start == "[":
+            self.array(path)
+        elif start == "{":
+            self.inline_table(path)
+        elif start in "\"'":
+            self.skip(_STRING)
+        else:
+            self.skip(_SCALAR)
+
+    def array(self, path: KeyPath) -> None:
+        index = 0
+        self.at += 1
+        self.skip(_BLANK)
+        while self.text[self.at] != "]":
+            self.value((*path, index))
+            index += 1
+            self.after_item()
+        self.at += 1
+
+    def inline_table(self, path: KeyPath) -> None:
+        self.at += 1
+        self.skip(_BLANK)  # TOML 1.1 allows line ends here; 1.0 documents have none
+        while self.text[self.at] != "}":
+            self.pair(path)
+            self.after_item()
+        self.at += 1
+
+    def after_item(self) -> None:
+        self.skip(_BLANK)
+        if self.text[self.at] == ",":
+            self.at += 1
+            self.skip(_BLANK)
+
+    def skip(self, pattern: re.Pattern[str]) -> None:
+        if found := pattern.match(self.text, self.at):
+            self.at = found.end()
+
+    def position(self) -> Position:
+        """Of the present place; the count goes on from the last call."""
+        while (end := self.text.find("\n", self.counted, self.at)) >= 0:
+            self.line += 1
+            self.line_start = self.counted = end + 1
+        self.counted = self.at
+        return Position(self.line, self.at - self.line_start + 1)

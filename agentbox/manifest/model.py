@@ -1,0 +1,92 @@
+"""The manifest with its defaults: frozen records, one a table. Standard library only."""
+
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+from agentbox.manifest.sections.adapters import Adapters
+from agentbox.manifest.sections.api import Api
+from agentbox.manifest.sections.image import Image
+from agentbox.manifest.sections.limits import Limits
+from agentbox.manifest.sections.mesh import Mesh
+from agentbox.manifest.sections.meta import Meta
+from agentbox.manifest.sections.observability import Observability
+from agentbox.manifest.sections.privacy import Privacy
+from agentbox.manifest.sections.resources import Resources
+from agentbox.manifest.sections.security import Security
+from agentbox.manifest.words import Size
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Every table of a manifest."""
+
+    meta: Meta = field(default_factory=Meta)
+    image: Image = field(default_factory=Image)
+    resources: Resources = field(default_factory=Resources)
+    api: Api = field(default_factory=Api)
+    observability: Observability = field(default_factory=Observability)
+    adapters: Adapters = field(default_factory=Adapters)
+    mesh: Mesh = field(default_factory=Mesh)
+    privacy: Privacy = field(default_factory=Privacy)
+    limits: Limits = field(default_factory=Limits)
+    security: Security = field(default_factory=Security)
+
+
+def build(written: Mapping[str, Any]) -> Model:
+    """The effective model of what a manifest says. `written` has passed the schema; anything else is a bug."""
+    return build_record(Model, _dependent_defaults(written))
+
+
+def build_record(kind: type[T], values: Mapping[str, Any]) -> T:
+    """A record of `kind` from plain data; absent keys take their default."""
+    hints = hints_of(kind)  # type: ignore[arg-type]
+    return kind(**{name: _convert(hints[name], value) for name, value in values.items()})
+
+
+@cache
+def hints_of(kind: type[object]) -> dict[str, Any]:
+    """The annotations of a record, `Annotated` kept."""
+    return typing.get_type_hints(kind, include_extras=True)
+
+
+def plain(value: Any) -> Any:
+    """A value of the model as TOML would hold it: dicts, lists and scalars."""
+    if is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    return str(value) if isinstance(value, Size) else value
+
+
+def _convert(hint: Any, value: Any) -> Any:
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    origin = get_origin(hint)
+    if origin is tuple:
+        return tuple(_convert(get_args(hint)[0], item) for item in value)
+    if origin is Mapping:
+        return {name: _convert(get_args(hint)[1], item) for name, item in value.items()}
+    if isinstance(hint, type) and is_dataclass(hint):
+        return build_record(hint, value)
+    if hint is Size or hint is float:
+        return hint(value)
+    return value
+
+
+def _dependent_defaults(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Defaults that another key decides: a slot that is off is not required; a token file replaces the token variable."""
+    result = dict(written)
+    if "token_file" in (mesh := result.get("mesh", {})):
+        result["mesh"] = {"token_env": "", **mesh}
+    adapters = result.get("adapters", {})
+    off = {slot: {**table, "required": False} for slot, table in adapters.items() if table.get("use") == "off"}
+    if off:
+        result["adapters"] = {**adapters, **off}
+    return result

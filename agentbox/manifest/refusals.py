@@ -1,0 +1,265 @@
+"""What a validation error of the schema means for the person who wrote the manifest: kind, message, remedy."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from agentbox.manifest.bundle import properties, resolved
+from agentbox.manifest.findings import Kind
+from agentbox.manifest.keypath import KeyPath, to_text
+from agentbox.manifest.nearest import nearest
+from agentbox.manifest.spelling import WANTED, as_seconds, as_size, show, spell, type_name
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
+_RENAMED: Final = {"federation": "mesh"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """One place that the schema refuses."""
+
+    path: KeyPath
+    kind: Kind
+    message: str
+    remedy: str
+    withdrawn: tuple[KeyPath, ...] = ()
+    related: tuple[KeyPath, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What the validator found: the keyword that failed, its value, the schema around it, and the refused value."""
+
+    keyword: str
+    wanted: Any
+    schema: Mapping[str, Any]
+    path: KeyPath
+    value: Any
+
+    @classmethod
+    def of(cls, error: "ValidationError") -> "Fault":
+        """The same as the library says it."""
+        schema: Any = error.schema
+        return cls(str(error.validator), error.validator_value, schema, tuple(error.absolute_path), error.instance)
+
+
+def explain(fault: Fault) -> Iterator[Refusal]:
+    """The refusals that an error stands for: one, but for several unknown or missing keys of a table."""
+    return _BY_KEYWORD.get(fault.keyword, _bad_value)(fault)
+
+
+def _key(path: KeyPath) -> KeyPath:
+    """The key that holds the value: positions in a list at the end are dropped."""
+    while path and isinstance(path[-1], int):
+        path = path[:-1]
+    return path
+
+
+def _value(path: KeyPath) -> KeyPath:
+    """What is withdrawn: everything up to the first list."""
+    cut = next((at for at, part in enumerate(path) if isinstance(part, int)), len(path))
+    return path[:cut]
+
+
+def _unknown(fault: Fault) -> Iterator[Refusal]:
+    known = list(fault.schema["properties"])
+    for name in fault.value:
+        if name in known:
+            continue
+        path = (*fault.path, name)
+        where = f"[{to_text(path[:-1])}]" if len(path) > 1 else "a manifest"
+        yield Refusal(
+            path=path,
+            kind="unknown-key",
+            message=f"`{name}` is no key of {where}",
+            remedy=_suggest(name, known, path),
+            withdrawn=(_value(path),),
+        )
+
+
+def _suggest(name: str, known: list[str], path: KeyPath) -> str:
+    if len(path) == 1 and name in _RENAMED:
+        return f"The table is called `[{_RENAMED[name]}]`."
+    if near := nearest(name, known):
+        return f"Did you mean {' or '.join(f'`{word}`' for word in near)}?"
+    if tables := _homes().get(name):
+        return f"`{name}` belongs to {' or '.join(f'`[{table}]`' for table in tables[:3])}."
+    return f"Remove it. Keys here: {', '.join(known)}."
+
+
+@cache
+def _homes() -> Mapping[str, list[str]]:
+    """Key name -> the tables that have it."""
+    homes: dict[str, list[str]] = {}
+    for path, _schema in properties():
+        table, _, name = path.rpartition(".")
+        if table and "exceptions" not in table:
+            homes.setdefault(name, []).append(table)
+    return homes
+
+
+def _missing(fault: Fault) -> Iterator[Refusal]:
+    for name in fault.wanted:
+        if name not in fault.value:
+            path = (*fault.path, name)
+            example = _example(resolved(fault.schema["properties"][name]))
+            yield Refusal(
+                path=path,
+                kind="missing-key",
+                message=f"`{name}` is required in {_table(path)} and is absent",
+                remedy=f"Add `{name} = {example}`.",
+                withdrawn=() if len(path) == 1 else (_value(path),),
+            )
+
+
+def _table(path: KeyPath) -> str:
+    return f"[{to_text(path[:-1])}]" if len(path) > 1 else "a manifest"
+
+
+def _dependent(fault: Fault) -> Iterator[Refusal]:
+    written = [name for name in fault.wanted if name in fault.value]
+    for name in sorted({need for trigger in written for need in fault.wanted[trigger]} - set(fault.value)):
+        path = (*fault.path, name)
+        yield Refusal(
+            path=path,
+            kind="missing-key",
+            message=f"`{name}` is required in {_table(path)} as soon as `{written[0]}` is written",
+            remedy=f'Add `{name} = "<why this is needed, 10 to 200 characters>"`.',
+            withdrawn=(_value(path),),
+        )
+
+
+def _wrong_type(fault: Fault) -> Iterator[Refusal]:
+    path, value = fault.path, fault.value
+    if isinstance(value, str) and _is_seconds(path) and (seconds := as_seconds(value)) is not None:
+        yield _unit(path, value, str(seconds), "time is a number of seconds")
+        return
+    wanted, fallback = WANTED[str(fault.wanted)]
+    example = spell(fault.schema["default"]) if fault.schema.get("default") not in (None, "", []) else fallback
+    if fault.schema.get("title") in _EXAMPLES:
+        wanted, example = _EXAMPLES[fault.schema["title"]]
+    yield Refusal(
+        path=_key(path),
+        kind="wrong-type",
+        message=f"{_item(path)}{show_typed(value)} stands where {wanted} is wanted",
+        remedy=f"Write {wanted}, such as `{example}`.",
+        withdrawn=(_value(path),),
+    )
+
+
+def show_typed(value: Any) -> str:
+    """`a string ("4")`; arrays and tables by their type alone."""
+    return type_name(value) if isinstance(value, (dict, list)) else f"{type_name(value)} ({show(value)})"
+
+
+_EXAMPLES: Final = {
+    "size": ("a size", '"512MiB"'),
+    "port": ("a port number", "9090"),
+    "name": ("a name", '"worker-7"'),
+    "env": ("the name of a variable", '"MY_TOKEN"'),
+    "path": ("an absolute path", '"/run/secrets/token"'),
+    "http_url": ("an http or https URL without credentials", '"https://host.example:9090"'),
+    "ip": ("an IP address", '"127.0.0.1"'),
+    "sha256": ("a digest", f'"sha256:{"0" * 8}..."'),
+    "package": ("a package name", '"git"'),
+    "word": ("a word", '"gpu"'),
+    "volume_source": ("a volume name or an absolute host path", '"cache"'),
+    "device": ("a device path", '"/dev/dri"'),
+    "group": ("a group", '"video"'),
+    "capability": ("a capability without CAP_", '"NET_BIND_SERVICE"'),
+}
+
+
+def _is_seconds(path: KeyPath) -> bool:
+    return bool(path) and isinstance(path[-1], str) and path[-1].endswith("_seconds")
+
+
+def _item(path: KeyPath) -> str:
+    return f"item {path[-1] + 1}: " if path and isinstance(path[-1], int) else ""
+
+
+def _unit(path: KeyPath, value: str, corrected: str, why: str) -> Refusal:
+    return Refusal(
+        path=_key(path),
+        kind="bad-unit",
+        message=f"{_item(path)}{show(value)} is in another unit: {why}",
+        remedy=f"Write `{corrected}`.",
+        withdrawn=(_value(path),),
+    )
+
+
+def _bad_pattern(fault: Fault) -> Iterator[Refusal]:
+    path, value = fault.path, fault.value
+    title = str(fault.schema.get("title", ""))
+    if title == "size" and (corrected := as_size(value)) is not None:
+        yield _unit(path, value, f'"{corrected}"', "sizes are whole numbers of KiB, MiB, GiB or TiB")
+        return
+    if title in _EXAMPLES:
+        wanted, example = _EXAMPLES[title]
+        yield _refuse(fault, f"is not {wanted}", f"Write {wanted}, such as `{example}`.")
+        return
+    wanted = f"text that matches {fault.wanted}"
+    yield _refuse(fault, f"is not {wanted}", f"Write {wanted}.")
+
+
+def _refuse(fault: Fault, complaint: str, remedy: str) -> Refusal:
+    path = fault.path
+    return Refusal(
+        path=_key(path),
+        kind="bad-value",
+        message=f"{_item(path)}{show(fault.value)} {complaint}",
+        remedy=remedy,
+        withdrawn=(_value(path),),
+    )
+
+
+def _bad_choice(fault: Fault) -> Iterator[Refusal]:
+    allowed = [str(choice) for choice in fault.wanted]
+    near = nearest(fault.value, allowed, limit=1) if isinstance(fault.value, str) else []
+    hint = f"Did you mean {spell(near[0])}? " if near else ""
+    yield _refuse(fault, "is not one of the allowed values", f"{hint}Allowed: {', '.join(map(spell, fault.wanted))}.")
+
+
+def _bad_bound(fault: Fault) -> Iterator[Refusal]:
+    low, high = fault.schema.get("minimum"), fault.schema.get("maximum")
+    yield _refuse(fault, f"is outside {low} to {high}", f"Write a number from {low} to {high}.")
+
+
+def _bad_const(fault: Fault) -> Iterator[Refusal]:
+    known = spell(fault.wanted)
+    yield _refuse(fault, f"is not understood: this agentbox understands {known}", f"Write `{known}`.")
+
+
+def _repeats(fault: Fault) -> Iterator[Refusal]:
+    yield _refuse(fault, "holds an item twice", "Keep each item once.")
+
+
+def _bad_value(fault: Fault) -> Iterator[Refusal]:
+    yield _refuse(fault, f"is refused: {fault.keyword} {fault.wanted}", "Mend the value.")
+
+
+def _example(schema: Mapping[str, Any]) -> str:
+    if "const" in schema:
+        return spell(schema["const"])
+    if schema.get("title") in _EXAMPLES:
+        return _EXAMPLES[schema["title"]][1]
+    if schema.get("type") == "object":
+        return "{ " + ", ".join(f"{n} = {_example(schema['properties'][n])}" for n in schema.get("required", ())) + " }"
+    return WANTED[str(schema.get("type", "string"))][1]
+
+
+_BY_KEYWORD: Final[Mapping[str, Callable[[Fault], Iterator[Refusal]]]] = {
+    "additionalProperties": _unknown,
+    "required": _missing,
+    "dependentRequired": _dependent,
+    "type": _wrong_type,
+    "pattern": _bad_pattern,
+    "enum": _bad_choice,
+    "const": _bad_const,
+    "minimum": _bad_bound,
+    "maximum": _bad_bound,
+    "uniqueItems": _repeats,
+}

@@ -1,0 +1,77 @@
+"""E000: bytes that are no TOML document. The parser's reason, with its line and column."""
+
+import re
+import tomllib
+from typing import Any
+
+from agentbox.manifest.findings import Finding
+
+_TAIL = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_BOM = b"\xef\xbb\xbf"
+
+
+class SyntaxProblem(Exception):
+    """Why the file cannot be read as TOML, and where."""
+
+    def __init__(self, message: str, remedy: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(message)
+        self.message, self.remedy, self.line, self.column = message, remedy, line, column
+
+    def finding(self) -> Finding:
+        """As finding E000."""
+        return Finding(
+            code="E000",
+            severity="error",
+            key="",
+            line=self.line,
+            column=self.column,
+            message=self.message,
+            remedy=self.remedy,
+            kind="syntax",
+        )
+
+
+def decode(data: bytes, limit: int) -> str:
+    """The text. Raises SyntaxProblem: too large, with a byte order mark, or not UTF-8."""
+    if len(data) > limit:
+        raise SyntaxProblem(f"the file is larger than {limit // 1024} KiB", "Keep only what differs from the defaults.")
+    if data.startswith(_BOM):
+        raise SyntaxProblem("the file starts with a byte order mark", "Save it as UTF-8 without a byte order mark.")
+    try:
+        return data.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode()
+        raise SyntaxProblem(
+            f"the file is not UTF-8: byte 0x{data[error.start]:02x}",
+            "Save it as UTF-8.",
+            before.count("\n") + 1,
+            len(before) - (before.rfind("\n") + 1) + 1,
+        ) from error
+
+
+def toml(text: str) -> dict[str, Any]:
+    """The document. Raises SyntaxProblem with the parser's reason."""
+    remedy = "Mend the TOML at that place; nothing else can be checked before."
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        reason, line, column = _reason(error, text)
+        raise SyntaxProblem(f"not TOML: {reason}", remedy, line, column) from error
+    except RecursionError as error:
+        raise SyntaxProblem("not readable: values are nested too deeply", remedy) from error
+    except ValueError as error:  # int() refuses numbers of more than 4300 digits
+        raise SyntaxProblem(f"not readable: {error}", remedy) from error
+
+
+def _reason(error: tomllib.TOMLDecodeError, text: str) -> tuple[str, int, int]:
+    """Message, line, column: from attributes where the interpreter has them (3.14), else from the message's tail."""
+    message = str(error)
+    tail = _TAIL.search(message)
+    reason = message[: tail.start()] if tail else message
+    line, column = getattr(error, "lineno", None), getattr(error, "colno", None)
+    if line and column:
+        return reason, line, column
+    if tail and tail[1]:
+        return reason, int(tail[1]), int(tail[2])
+    end = text.rstrip("\n")
+    return f"{reason} (at the end)", end.count("\n") + 1, len(end) - (end.rfind("\n") + 1) + 1

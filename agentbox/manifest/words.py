@@ -1,0 +1,76 @@
+"""The type words of a manifest (docs/manifest.md) as Python types, and `key`, which declares one key of a table.
+
+An `Annotated` word names its entry in `schema/sections/common.json`; a `Range` repeats the schema's bounds. A test walks
+both together. Standard library only: the boot imports this.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, Literal
+
+Apply = Literal["live", "boot", "recreate", "rebuild"]
+"""What a change of a key needs, from the least to the most."""
+
+APPLY_ORDER: Final[tuple[Apply, ...]] = ("live", "boot", "recreate", "rebuild")
+
+_UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+class Size(str):
+    """A size as written: `<n>KiB`, `<n>MiB`, `<n>GiB` or `<n>TiB`."""
+
+    __slots__ = ()
+
+    @property
+    def bytes(self) -> int:
+        """The same in bytes. Raises ValueError for text that the schema would have refused."""
+        return size_bytes(self)
+
+
+def size_bytes(text: str) -> int:
+    """`"4GiB"` -> 4294967296. Raises ValueError for anything but a whole number and a binary unit."""
+    number, unit = text[:-3], text[-3:]
+    if unit not in _UNITS or not number.isascii() or not number.isdigit() or number.startswith("0"):
+        raise ValueError(f"not a size: {text!r}")
+    return int(number) * _UNITS[unit]
+
+
+@dataclass(frozen=True)
+class Word:
+    """The name of a `$defs` entry of the common schema."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of a number, both allowed."""
+
+    minimum: float
+    maximum: float
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern that is written at one key only."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Unique:
+    """A list without repeats."""
+
+
+Port = Annotated[int, Word("port")]
+Name = Annotated[str, Word("name")]
+Env = Annotated[str, Word("env")]
+BoxPath = Annotated[str, Word("path")]
+HttpUrl = Annotated[str, Word("http_url")]
+IpLiteral = Annotated[str, Word("ip")]
+Digest = Annotated[str, Word("sha256")]
+PackageName = Annotated[str, Word("package")]
+
+
+def key(default: Any, apply: Apply, *, required: bool = False) -> Any:
+    """A key of a table: its default, and what a change of it needs. A required key keeps a stand-in as default."""
+    return field(default=default, metadata={"apply": apply, "required": required})

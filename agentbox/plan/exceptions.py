@@ -1,0 +1,35 @@
+"""The active exceptions of a manifest as records of the plan."""
+
+from collections.abc import Mapping
+
+from agentbox.features import Feature, effective_delta
+from agentbox.features.exceptions import active
+from agentbox.manifest import Model
+from agentbox.plan.model import Delta, Device, Tmpfs, Volume
+
+
+def deltas(model: Model, features: Mapping[str, Feature], on: tuple[str, ...]) -> tuple[Delta, ...]:
+    """In name order: those whose block is written and whose gate is on, with what they inherit."""
+    found = []
+    for key in active(model, features, on):
+        row = effective_delta(model, key)
+        written = model.security.exceptions[key]
+        found.append(
+            Delta(
+                key=key,
+                reason=written.reason or row.reason,
+                tmpfs=tuple(
+                    Tmpfs(target=t.target, size=t.size.bytes, mode=t.mode.zfill(4), exec=t.exec) for t in row.tmpfs
+                ),
+                volumes=tuple(Volume(source=v.source, target=v.target, read_only=v.read_only) for v in row.volumes),
+                devices=row.devices,
+                group_add=row.group_add,
+                cap_add=row.cap_add,
+                device_requests=tuple(
+                    Device(driver=d.driver, count=d.count, capabilities=d.capabilities) for d in row.device_requests
+                ),
+                runtime=row.runtime,
+                seccomp=row.seccomp,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,34 @@
+"""Manifest and lock must speak of the same packages, else what is rendered would describe another image."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentbox.lockfile import Lock
+from agentbox.plan.errors import LockDisagreesError
+
+_REMEDY = "run agentbox lock"
+
+
+def check_lock(lock: Lock, image: Mapping[str, Any], features: Sequence[str], system: str) -> None:
+    """Raises LockDisagreesError naming what differs: source, suite, features or system. `image` is `[image]`."""
+    if lock.source != image["source"]:
+        raise _disagrees(f"it holds packages of {lock.source}, image.source is {image['source']}")
+    if lock.source == "debian" and lock.suite != image["suite"]:
+        raise _disagrees(f"it holds packages of {lock.suite}, image.suite is {image['suite']}")
+    if changed := _feature_changes(set(lock.features), set(features)):
+        raise _disagrees(f"it was made for other packages ({changed})")
+    if system not in lock.systems:
+        raise LockDisagreesError(
+            f"cannot plan for {system}: the lock covers {', '.join(lock.systems)}",
+            "add it to image.systems and run agentbox lock",
+        )
+
+
+def _feature_changes(locked: set[str], wanted: set[str]) -> str:
+    changes = [f"feature {name} was added" for name in sorted(wanted - locked)]
+    changes += [f"feature {name} was removed" for name in sorted(locked - wanted)]
+    return ", ".join(changes)
+
+
+def _disagrees(why: str) -> LockDisagreesError:
+    return LockDisagreesError(f"cannot plan from agentbox.lock: {why}", _REMEDY)

@@ -1,0 +1,119 @@
+"""manifest + features + lock + system -> Plan: a pure function of its arguments."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from agentbox import __version__
+from agentbox.canonical import digest
+from agentbox.features import Feature, enabled
+from agentbox.lockfile import Lock
+from agentbox.manifest import Manifest, apply_class, config_dir
+from agentbox.plan import slots, storage
+from agentbox.plan.drift import apply_table
+from agentbox.plan.errors import PlanError
+from agentbox.plan.exceptions import deltas
+from agentbox.plan.from_features import Contribution, contribution
+from agentbox.plan.lock_check import check_lock
+from agentbox.plan.logs import with_log_sizes
+from agentbox.plan.merge import DEFAULT_SECCOMP, effective
+from agentbox.plan.model import Api, Digests, Observability, Plan, Program, Resources, Slot
+from agentbox.plan.network import check_ports, own_ports
+from agentbox.plan.programs import check_names, check_stop_budget, own_programs
+from agentbox.plan.secrets import secret_names
+from agentbox.plan.values import by_key, in_bytes
+
+
+def make_plan(
+    manifest: Manifest,
+    features: Mapping[str, Feature],
+    lock_bytes: bytes,
+    lock: Lock,
+    system: str,
+    *,
+    test_hooks: bool = False,
+    seccomp: bytes | None = None,
+) -> Plan:
+    """The plan of a manifest without schema findings. `seccomp` is the baseline file, by default the shipped one.
+
+    Raises LockDisagreesError when the lock was made for other packages, PlanError when programs, ports or exceptions
+    cannot be held together, ValueError (a bug of the caller) for a manifest with findings.
+    """
+    if (model := manifest.effective) is None:
+        raise ValueError(f"{manifest.name} has findings")
+    tables = in_bytes(model)
+    values = by_key(tables)
+    chosen = enabled(manifest, features)
+    check_lock(lock, tables["image"], chosen, system)
+    added = contribution([features[name] for name in chosen])
+    resolved = slots.resolve(tables["adapters"])
+    api, observability = _api(tables["api"]), Observability(**tables["observability"])
+    resources = Resources(**tables["resources"])
+    classes = {key: apply_class(key) for key in values}
+    plan = Plan(
+        version=__version__,
+        name=tables["meta"]["name"],
+        system=system,
+        dev=tables["meta"]["dev"],
+        source=lock.source,
+        suite=lock.suite,
+        python=lock.python,
+        features=tuple(chosen),
+        digests=Digests(manifest=manifest.digest, lock=digest(lock_bytes), seccomp=digest(seccomp or _seccomp())),
+        resources=resources,
+        api=api,
+        observability=observability,
+        mesh=tables["mesh"],
+        privacy=tables["privacy"],
+        limits=tables["limits"],
+        slots=resolved,
+        programs=_programs(resolved, added, resources),
+        ports=(*own_ports(api, observability), *added.ports),
+        probes=added.probes,
+        tmpfs=storage.baseline_tmpfs(model.resources),
+        volumes=(*storage.baseline_volumes(), *added.volumes),
+        writable_roots=(),
+        secrets=secret_names(values, classes),
+        environment=_environment(observability, added),
+        exceptions=deltas(model, features, chosen),
+        apply=apply_table(values, classes),
+        test_hooks=test_hooks,
+    )
+    return _checked(plan)
+
+
+def _api(table: Mapping[str, Any]) -> Api:
+    base = table["public_base"] or f"http://127.0.0.1:{table['port']}"
+    return Api(**{**table, "public_base": base})
+
+
+def _programs(resolved: Mapping[str, Slot], added: Contribution, resources: Resources) -> tuple[Program, ...]:
+    found = sorted((*own_programs(resolved), *added.programs), key=lambda program: (program.priority, program.name))
+    check_names(tuple(found))
+    check_stop_budget(tuple(found), resources.stop_seconds)
+    return with_log_sizes(found, resources.log_size)
+
+
+def _environment(observability: Observability, added: Contribution) -> dict[str, str]:
+    found = {
+        **added.env,
+        "AGENTBOX_LOG_LEVEL": observability.log_level,
+        "AGENTBOX_METRICS_PORT": str(observability.metrics_port),
+        "AGENTBOX_OTLP_ENDPOINT": observability.otlp_endpoint,
+    }
+    return dict(sorted(found.items()))
+
+
+def _checked(plan: Plan) -> Plan:
+    """The same with the roots that its whole profile makes writable. Raises PlanError."""
+    check_ports(plan.ports)
+    profile = effective(plan)
+    return replace(plan, writable_roots=storage.writable_roots(profile.tmpfs, profile.volumes))
+
+
+def _seccomp() -> bytes:
+    path = config_dir() / "seccomp" / f"{DEFAULT_SECCOMP}.json"
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PlanError(f"cannot read {path}: {error.strerror}", "reinstall agentbox: it ships this file") from error

@@ -1,0 +1,251 @@
+"""The plan: what a manifest means for one system, as plain data with sorted keys. Its digest names it everywhere.
+
+Standard library only: Stage A of the boot reads `plan.json` through this. All paths are box paths (below `/`); the
+process engine relocates them with `settings.Paths.at`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+
+from agentbox.canonical import canonical_json, digest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ready:
+    """How the seal learns that a program works."""
+
+    by: Literal["notify", "exit0", "tcp", "http", "state"]
+    target: str = ""  # tcp: host:port, http: URL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """One supervised program. `argv[0]` is absolute; no shell."""
+
+    name: str
+    priority: int
+    argv: tuple[str, ...]
+    required: bool
+    ready: Ready
+    directory: str = "/"
+    env: Mapping[str, str] = field(default_factory=dict)
+    startsecs: int = 0
+    stop_seconds: int = 3
+    stop_signal: str = "TERM"
+    log: Literal["stdout", "file"] = "stdout"
+    log_bytes: int = 0  # maxbytes of a log file, 0 for stdout
+    log_backups: int = 0
+    group: str = ""  # "" = stands alone
+    once: bool = False  # runs to its end, never restarted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Port:
+    """A listener of the box. `publish` is the host address, "" when it stays inside."""
+
+    owner: str  # manifest key or feature name
+    name: str
+    port: int
+    publish: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """One artifact probe (box.md 6). Fields that a kind does not use keep their defaults."""
+
+    id: str
+    feature: str
+    kind: Literal["path", "exec", "python-import", "http"]
+    required: bool = True
+    stage: Literal["boot", "deep"] = "boot"
+    timeout_seconds: float = 5
+    reason: str = ""
+    path: str = ""
+    type: Literal["file", "dir", "exec"] = "file"
+    glob: str = ""
+    min_count: int = 1
+    argv: tuple[str, ...] = ()
+    exit_code: int = 0
+    stdout_regex: str = ""
+    modules: tuple[str, ...] = ()
+    url: str = ""
+    status: int = 200
+    body_regex: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tmpfs:
+    target: str
+    size: int  # bytes
+    mode: str
+    exec: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Volume:
+    source: str  # volume name, or absolute host path
+    target: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """A device request (`driver`, `count`, `capabilities`)."""
+
+    driver: str
+    count: int
+    capabilities: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delta:
+    """What an exception adds to the baseline. Nothing in it can take anything away."""
+
+    key: str
+    reason: str
+    tmpfs: tuple[Tmpfs, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    devices: tuple[str, ...] = ()
+    group_add: tuple[str, ...] = ()
+    cap_add: tuple[str, ...] = ()
+    device_requests: tuple[Device, ...] = ()
+    runtime: str = ""
+    seccomp: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    cpus: float
+    memory: int  # bytes
+    pids: int
+    nofile: int
+    tmp_size: int  # bytes
+    log_size: int  # bytes
+    stop_seconds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """One slot as resolved: `options` are the keys of `[adapters.<slot>]` that its class reads, sizes in bytes."""
+
+    use: str
+    required: bool
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Api:
+    port: int
+    publish_address: str
+    auth: str
+    max_body: int  # bytes
+    public_base: str
+    token_env: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observability:
+    metrics_port: int
+    publish_address: str
+    otlp_endpoint: str
+    log_level: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Digests:
+    """Of the inputs, `sha256:<hex>` each; `lock` is of the lock file's bytes, `seccomp` of the seccomp file's."""
+
+    manifest: str
+    lock: str
+    seccomp: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Everything that the renderers, the boot and the API need to know. `writable_roots` are checked at boot and by /ready."""
+
+    schema: int = 1
+    version: str
+    name: str
+    system: str
+    dev: bool
+    source: str
+    suite: str
+    python: str  # "3.13": interpreter of the image
+    features: tuple[str, ...]
+    digests: Digests
+    resources: Resources
+    api: Api
+    observability: Observability
+    mesh: Mapping[str, Any]
+    privacy: Mapping[str, Any]
+    limits: Mapping[str, Any]  # defaults for every agent, sizes in bytes
+    slots: Mapping[str, Slot]
+    programs: tuple[Program, ...]
+    ports: tuple[Port, ...]
+    probes: tuple[Probe, ...]
+    tmpfs: tuple[Tmpfs, ...]
+    volumes: tuple[Volume, ...]
+    writable_roots: tuple[str, ...]
+    secrets: tuple[str, ...]  # names of compose secrets
+    environment: Mapping[str, str]  # plain data of the container; never a credential
+    exceptions: tuple[Delta, ...]
+    apply: Mapping[str, str]  # written or default key path -> digest of its value and apply class, for drift
+    test_hooks: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, ready for `canonical_json`."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of `to_json`. Raises ValueError naming the field that is missing or unknown."""
+        built = _build(cls, data, "plan")
+        assert isinstance(built, cls)
+        return built
+
+    @property
+    def digest(self) -> str:
+        """The plan digest: SHA-256 of the canonical JSON."""
+        return digest(canonical_json(self.to_json()))
+
+    def program(self, name: str) -> Program:
+        """The program of that name. Raises KeyError."""
+        return next((p for p in self.programs if p.name == name), None) or _absent(name)
+
+    @property
+    def required_programs(self) -> tuple[Program, ...]:
+        return tuple(p for p in self.programs if p.required)
+
+
+def _absent(name: str) -> Program:
+    raise KeyError(name)
+
+
+def _build(kind: Any, data: Any, where: str) -> Any:
+    if is_dataclass(kind):
+        return _build_record(kind, data, where)
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        return tuple(_build(args[0], item, f"{where}[{i}]") for i, item in enumerate(data))
+    if origin is not None and issubclass_of_mapping(origin):
+        return {key: _build(args[1], item, f"{where}.{key}") for key, item in data.items()}
+    return data
+
+
+def issubclass_of_mapping(origin: Any) -> bool:
+    """True for the `Mapping[...]` annotations above."""
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _build_record(kind: Any, data: Any, where: str) -> Any:
+    hints = get_type_hints(kind)
+    names = {f.name for f in fields(kind)}
+    if unknown := sorted(set(data) - names):
+        raise ValueError(f"{where}: unknown field {unknown[0]}")
+    values = {name: _build(hints[name], value, f"{where}.{name}") for name, value in data.items()}
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise ValueError(f"{where}: {error}") from error

@@ -1,0 +1,16 @@
+"""Names of volumes and programs, each a literal here and nowhere else. Standard library only."""
+
+STATE = "state"
+BRANCHES = "branches"
+WORKSPACE = "workspace"
+
+BOOTSTRAP = "bootstrap"
+API = "management-api"
+AGENT_HOST = "agent-host"
+SEAL = "bootstrap-seal"
+
+STAGE_VARIABLE = "AGENTBOX_BOOTSTRAP_STAGE"
+STAGE_B = "B"
+
+ONCE_GROUP = "once"
+FEATURE_GROUP = "features"

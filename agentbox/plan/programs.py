@@ -1,0 +1,113 @@
+"""Our own programs: one row each. Adding a program is adding a row; ini, seal, probes and drain all read this table."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from agentbox.plan.errors import PlanError
+from agentbox.plan.model import Program, Ready, Slot
+from agentbox.plan.names import AGENT_HOST, API, BOOTSTRAP, ONCE_GROUP, SEAL, STAGE_B, STAGE_VARIABLE
+from agentbox.settings import Paths
+
+FEATURE_PRIORITIES = range(50, 90)
+TICK_SECONDS = 1  # supervisord stops its groups one after another, and spends up to one tick of its loop on each
+
+_BOX = Paths()
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program and the gate that decides whether this box runs it, answered from the resolved slots."""
+
+    program: Program
+    runs: Callable[[Mapping[str, Slot]], bool]
+
+
+def _always(_slots: Mapping[str, Slot]) -> bool:
+    return True
+
+
+def _spawns_locally(slots: Mapping[str, Slot]) -> bool:
+    return slots["orchestrator"].use == "local-process"
+
+
+def _module(name: str) -> tuple[str, ...]:
+    return (str(_BOX.python), "-I", "-m", name)
+
+
+_NOTIFY = Ready(by="notify")
+
+ROWS: tuple[Row, ...] = (
+    Row(
+        Program(
+            name=BOOTSTRAP,
+            priority=5,
+            argv=_module("agentbox.boot"),
+            env={STAGE_VARIABLE: STAGE_B},
+            required=True,
+            ready=Ready(by="exit0"),
+            stop_seconds=1,
+            group=ONCE_GROUP,
+            once=True,
+        ),
+        _always,
+    ),
+    Row(
+        Program(name=API, priority=10, argv=_module("agentbox.api"), required=True, ready=_NOTIFY, stop_seconds=11),
+        _always,
+    ),
+    Row(
+        Program(
+            name=AGENT_HOST, priority=30, argv=_module("agentbox.agents"), required=True, ready=_NOTIFY, stop_seconds=8
+        ),
+        _spawns_locally,
+    ),
+    Row(
+        Program(
+            name=SEAL,
+            priority=99,
+            argv=_module("agentbox.boot.seal"),
+            required=False,
+            ready=Ready(by="exit0"),
+            stop_seconds=1,
+            group=ONCE_GROUP,
+            once=True,
+        ),
+        _always,
+    ),
+)
+
+
+def own_programs(slots: Mapping[str, Slot]) -> tuple[Program, ...]:
+    """The rows whose gate is open, by priority."""
+    return tuple(row.program for row in ROWS if row.runs(slots))
+
+
+def stop_budget(programs: tuple[Program, ...]) -> int:
+    """Seconds that supervisord may need to stop them all: the slowest of each group, and one tick a group."""
+    slowest: dict[str, int] = {}
+    for program in programs:
+        group = program.group or program.name
+        slowest[group] = max(slowest.get(group, 0), program.stop_seconds)
+    return sum(slowest.values()) + TICK_SECONDS * len(slowest)
+
+
+def check_stop_budget(programs: tuple[Program, ...], stop_seconds: int) -> None:
+    """Raises PlanError when the engine would kill the box before supervisord has stopped every program."""
+    needed = stop_budget(programs)
+    if needed > stop_seconds:
+        raise PlanError(
+            f"cannot plan the shutdown: its programs may take {needed} s to stop, "
+            f"and resources.stop_seconds allows {stop_seconds}",
+            f"set resources.stop_seconds to {needed} or more",
+        )
+
+
+def check_names(programs: tuple[Program, ...]) -> None:
+    """Raises PlanError for a repeated name or for an `argv[0]` that is not absolute."""
+    seen: set[str] = set()
+    for program in programs:
+        if program.name in seen:
+            raise PlanError(f"cannot plan program {program.name}: two features define it", "rename one of them")
+        if not program.argv or not program.argv[0].startswith("/"):
+            raise PlanError(f"cannot plan program {program.name}: argv[0] must be an absolute path", "spell it out")
+        seen.add(program.name)

@@ -1,0 +1,120 @@
+"""The detectors of mode `rules`: in process, linear in the text, each with the class that it finds.
+
+The patterns have bounded repeats, so that no text makes them slow.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from agentbox.privacy.findings import Detector, Span
+
+# Published token formats: the vendor's fixed prefix, then its alphabet and length.
+_PREFIXES = (
+    r"(?:AKIA|ASIA)[0-9A-Z]{16}",  # AWS access key id
+    r"gh[opsur]_[A-Za-z0-9]{36,255}",  # GitHub
+    r"github_pat_[A-Za-z0-9_]{22,255}",
+    r"glpat-[A-Za-z0-9_-]{20,255}",  # GitLab
+    r"sk-[A-Za-z0-9_-]{20,255}",  # OpenAI, Anthropic (sk-ant-)
+    r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,255}",  # Stripe
+    r"xox[abeoprs]-[A-Za-z0-9-]{10,255}",  # Slack
+    r"AIza[0-9A-Za-z_-]{35}",  # Google API
+    r"ya29\.[0-9A-Za-z_-]{20,255}",  # Google OAuth
+    r"hf_[A-Za-z0-9]{30,255}",  # Hugging Face
+    r"npm_[A-Za-z0-9]{36}",
+    r"pypi-[A-Za-z0-9_-]{50,255}",
+    r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}",  # SendGrid
+    r"do[opr]_v1_[a-f0-9]{64}",  # DigitalOcean
+    r"gsk_[A-Za-z0-9]{40,255}",  # Groq
+    r"AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}",
+    r"nsec1[02-9ac-hj-np-z]{58}",  # Nostr, NIP-19
+    r"eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,4096}",  # JWT, RFC 7519
+)
+_KEY = re.compile(rf"(?<![A-Za-z0-9_]){'|(?<![A-Za-z0-9_])'.join(_PREFIXES)}")
+_PEM = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
+    re.DOTALL,
+)
+_NAME = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|client[_-]?secret)"
+_NAMED = re.compile(
+    rf"""{_NAME}[A-Za-z0-9_-]{{0,32}}["']?\s{{0,8}}(?::=|=>|[:=])\s{{0,8}}(?P<quote>["'])?(?P<value>(?!\[[A-Z_]+\])(?(quote)[^"'\n]|[^\s"',;&<>]){{6,4096}})""",
+    re.IGNORECASE,
+)
+_SECRET_KEY = re.compile(rf"(?:^|[^a-z]|(?<=[a-z])(?=[A-Z])){_NAME}$", re.IGNORECASE)
+_EMAIL = re.compile(
+    r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,63}(?![A-Za-z0-9-])"
+)
+_PHONE = re.compile(r"(?<![\w+])(?:\+\d(?:[ .()/-]{0,2}\d){7,14}|\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4})(?!\w)")
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}(?![A-Za-z0-9])")
+_CARD = re.compile(r"(?<![\w.-])[2-6](?:[ -]?\d){12,18}(?![\w-])")
+_URL = re.compile(
+    r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,31}://[^\s/@:?#\"'<>]{0,256}:[^\s/@\"'<>]{1,256}@[^\s\"'<>]{1,2048}"
+)
+
+
+def secret(text: str) -> Iterable[Span]:
+    """Private keys, tokens of known shape, and values that follow a name such as `password` or `api_key`."""
+    for pattern in (_PEM, _KEY):
+        for found in pattern.finditer(text):
+            yield Span(found.start(), found.end(), "secret")
+    for found in _NAMED.finditer(text):
+        yield Span(found.start("value"), found.end("value"), "secret")
+
+
+def names_secret(key: str) -> bool:
+    """Whether the value under that member name is a secret by its name: `password`, `github_token`, `apiKey`."""
+    return _SECRET_KEY.search(key) is not None
+
+
+def email(text: str) -> Iterable[Span]:
+    """Mail addresses."""
+    if "@" in text:
+        for found in _EMAIL.finditer(text):
+            yield Span(found.start(), found.end(), "email")
+
+
+def phone(text: str) -> Iterable[Span]:
+    """International numbers with `+`, and the grouped form of North America."""
+    for found in _PHONE.finditer(text):
+        yield Span(found.start(), found.end(), "phone")
+
+
+def account_number(text: str) -> Iterable[Span]:
+    """IBANs (ISO 13616: mod 97) and payment cards (ISO/IEC 7812: Luhn); digits that fail their check pass."""
+    for found in _IBAN.finditer(text):
+        end = _iban_end(found.group())
+        if end:
+            yield Span(found.start(), found.start() + end, "account_number")
+    for found in _CARD.finditer(text):
+        if luhn(re.sub(r"[ -]", "", found.group())):
+            yield Span(found.start(), found.end(), "account_number")
+
+
+def url(text: str) -> Iterable[Span]:
+    """URLs that carry a password."""
+    if "://" in text:
+        for found in _URL.finditer(text):
+            yield Span(found.start(), found.end(), "url")
+
+
+def _iban_end(text: str) -> int:
+    """Length of the longest prefix that ends at a group and is an IBAN, since words may follow it; 0 if none is."""
+    ends = [len(text), *(found.start() for found in reversed(list(re.finditer(" ", text))))]
+    return next((end for end in ends if iban(text[:end].replace(" ", ""))), 0)
+
+
+def iban(text: str) -> bool:
+    """Check digits of an IBAN without spaces: rearranged and with letters as 10 to 35, it is 1 modulo 97."""
+    if not 15 <= len(text) <= 34:
+        return False
+    return int("".join(str(int(character, 36)) for character in text[4:] + text[:4])) % 97 == 1
+
+
+def luhn(digits: str) -> bool:
+    """The check digit of a card number."""
+    doubled = [int(digit) * (1 + index % 2) for index, digit in enumerate(reversed(digits))]
+    return sum(value // 10 + value % 10 for value in doubled) % 10 == 0
+
+
+RULES: Mapping[str, Detector] = {
+    "account_number": account_number, "email": email, "phone": phone, "secret": secret, "url": url,
+}  # fmt: skip

@@ -1,0 +1,141 @@
+"""The policy: what is redacted for which slot, and what happens when that cannot be done."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from agentbox.errors import AgentboxError
+from agentbox.privacy.detectors import RULES, names_secret
+from agentbox.privacy.findings import Detector, Span, mask, masked
+from agentbox.privacy.walk import rewrite
+
+Policy = Literal["strict", "soft", "off"]
+WHOLE = 1 << 20  # characters; a longer text is searched in windows
+WINDOW = 64 << 10
+OVERLAP = 1 << 10
+BASE_SECONDS = 0.05
+SECONDS_PER_MIB = 0.05
+
+
+class Rejected(Exception):
+    """The policy is strict, and the write cannot be redacted. The text names no finding."""
+
+
+@dataclass(slots=True)
+class Cleaned:
+    """The arguments to go on with, how often each class was masked, and how many texts could not be searched."""
+
+    document: dict[str, Any]
+    counts: Counter[str] = field(default_factory=Counter)
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """Detectors and the policy of each slot. A slot without a policy is not touched."""
+
+    detectors: Mapping[str, Detector]
+    policies: Mapping[str, Policy]
+    seconds: Callable[[], float] = time.thread_time  # of this thread: a busy machine is no failure of detection
+
+    def clean(
+        self, slot: str, method: str, document: dict[str, Any], fields: tuple[str, ...], identifiers: tuple[str, ...]
+    ) -> Cleaned:
+        """The arguments of a call with every finding masked.
+
+        Raises Rejected under `strict` when detection fails or takes over 50 ms and 50 ms a MiB, or when an identifier
+        holds a finding (it cannot be masked without naming something else).
+        """
+        cleaned = Cleaned(document)
+        policy = self.policies.get(slot, "off")
+        if policy == "off" or not self.detectors:
+            return cleaned
+        search = _Search(self, policy, cleaned)
+        for pointer in identifiers:
+            rewrite(document, pointer, search.identifier)
+        for pointer in fields:
+            cleaned.document = rewrite(cleaned.document, pointer, search.text)
+        search.settle()
+        return cleaned
+
+    def spans(self, text: str) -> list[Span]:
+        """Every finding, long texts by windows."""
+        if len(text) <= WHOLE:
+            return [span for detect in self.detectors.values() for span in detect(text)]
+        found: set[Span] = set()
+        for start in range(0, len(text), WINDOW - OVERLAP):
+            window = text[start : start + WINDOW]
+            found.update(
+                Span(span.start + start, span.end + start, span.name)
+                for detect in self.detectors.values()
+                for span in detect(window)
+            )
+        return sorted(found)
+
+
+class _Search:
+    """One call's search, with its time and its policy."""
+
+    def __init__(self, guard: Guard, policy: Policy, into: Cleaned) -> None:
+        self._guard, self._policy, self._into = guard, policy, into
+        self._size = 0
+        self._started = guard.seconds()
+
+    def text(self, text: str, key: str) -> str:
+        self._size += len(text)
+        if text and "secret" in self._guard.detectors and key and names_secret(key) and text != mask("secret"):
+            self._into.counts["secret"] += 1
+            return mask("secret")
+        spans = self._spans(text)
+        if not spans:
+            return text
+        new, names = masked(text, spans)
+        self._into.counts.update(names)
+        return new
+
+    def identifier(self, text: str, key: str) -> str:
+        self._size += len(text)
+        names = [span.name for span in self._spans(text)]
+        if names and self._policy == "strict":
+            raise Rejected(f"the {key.replace('_', ' ')} holds what must not be stored")
+        self._into.counts.update(names)
+        return text
+
+    def settle(self) -> None:
+        """Raises Rejected, or counts a failure, when the search took too long."""
+        if self._guard.seconds() - self._started > BASE_SECONDS + SECONDS_PER_MIB * self._size / (1 << 20):
+            self._fail("the search for private data took too long")
+
+    def _spans(self, text: str) -> list[Span]:
+        try:
+            return self._guard.spans(text)
+        except (RuntimeError, ValueError, RecursionError, MemoryError):
+            self._fail("the search for private data failed")
+            return []
+
+    def _fail(self, why: str) -> None:
+        if self._policy == "strict":
+            raise Rejected(why)
+        self._into.failed += 1
+
+
+def guard_of(privacy: Mapping[str, Any]) -> Guard:
+    """The guard of an effective `[privacy]` table. Raises AgentboxError for a class or a mode without detector."""
+    mode = str(privacy.get("mode", "rules"))
+    if not privacy.get("enabled", True) or mode == "off":
+        return Guard(detectors={}, policies={})
+    if mode != "rules":
+        raise AgentboxError(
+            f'cannot redact with privacy.mode = "{mode}": no such program in this release', 'use "rules" or "off"'
+        )
+    names = tuple(privacy.get("entities", ("secret",)))
+    wanted = tuple(RULES) if "*" in names else names
+    for name in wanted:
+        if name not in RULES:
+            raise AgentboxError(
+                f'cannot redact "{name}": no detector of mode "rules" finds it',
+                f"it finds {', '.join(RULES)}; name those in privacy.entities",
+            )
+    return Guard(detectors={name: RULES[name] for name in wanted}, policies=dict(privacy.get("policy", {})))

@@ -1,0 +1,30 @@
+"""Kind `exec`: a program runs, ends in time with the expected code, and says what it should."""
+
+import re
+
+from agentbox.plan.model import Probe
+from agentbox.probes.base import located
+from agentbox.probes.children import run_child
+from agentbox.settings import Paths
+
+_SHOWN = 200  # characters of output in a reason
+
+
+def check_exec(probe: Probe, paths: Paths, seconds: float) -> str:
+    """No shell takes part: `argv[0]` is a path."""
+    argv = (str(located(paths, probe.argv[0])), *probe.argv[1:])
+    try:
+        ended = run_child(argv, seconds)
+    except OSError as error:
+        return f"{probe.argv[0]} cannot be started: {error.strerror}"
+    if ended.code is None:
+        return f"{probe.argv[0]} did not end within {seconds:g} s"
+    if ended.code != probe.exit_code:
+        return f"{probe.argv[0]} ended with {ended.code}, not {probe.exit_code}: {_short(ended.stderr)}"
+    if probe.stdout_regex and not re.search(probe.stdout_regex, ended.stdout):
+        return f"{probe.argv[0]} printed {_short(ended.stdout)!r}"
+    return ""
+
+
+def _short(text: str) -> str:
+    return text.strip()[:_SHOWN]

@@ -1,0 +1,37 @@
+"""A family of requirements behind `/ready`. Adding one is one file in `requirements/` and one row in `standard.py`."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Wake = Callable[[], None]
+
+
+class Requirement:
+    """Defaults for a family. `check` must leave the event loop free: what blocks runs through `in_thread`."""
+
+    family: str
+    listed_as: str = ""  # its name in `requirements` of the body, empty for those that are not listed
+    period: float = 5.0  # seconds between two checks when no event comes
+    deadline: float = 2.0  # seconds one check may take
+
+    async def check(self) -> tuple[str, ...]:
+        """The strings for `missing`, sorted by name; none when everything is as it must be."""
+        raise NotImplementedError
+
+    def late(self) -> tuple[str, ...]:
+        """The strings for `missing` when the check did not answer within its deadline."""
+        raise NotImplementedError
+
+    def attach(self, wake: Wake) -> None:
+        """Starts to watch for events; `wake` asks for a check now. Called once, inside the running loop."""
+
+    def detach(self) -> None:
+        """Ends what `attach` began."""
+
+    def degraded(self) -> tuple[str, ...]:
+        """Names that work without something they may miss."""
+        return ()
+
+    def evidence(self) -> Mapping[str, Any]:
+        """What the last check proved, for the body of a ready answer."""
+        return {}

@@ -1,0 +1,39 @@
+"""`draining`: the box is shutting down, because supervisord is or because the API was asked to."""
+
+from collections.abc import Callable
+
+from agentbox.probes.in_thread import InThread
+from agentbox.probes.readiness import DRAINING
+from agentbox.probes.requirement import Requirement
+from agentbox.settings import Paths
+from agentbox.supervision.rpc import SupervisorClient, SupervisorUnavailable
+
+_ENDING = ("SHUTDOWN", "RESTARTING")
+
+
+class DrainingRequirement(Requirement):
+    """Asks supervisord every second. `on_shutdown` is called once, when its shutdown is first seen: supervisord stops
+    programs from the last to the first, so the API learns of it long before its own SIGTERM."""
+
+    family = "draining"
+    period = 1.0
+
+    def __init__(self, paths: Paths, on_shutdown: Callable[[], None] = lambda: None) -> None:
+        self._client = SupervisorClient(paths)
+        self._ask: InThread[str] = InThread("readiness-draining")
+        self._on_shutdown = on_shutdown
+        self._seen = False
+
+    async def check(self) -> tuple[str, ...]:
+        """An absent supervisord is told by the programs, not here."""
+        try:
+            state = await self._ask(self._client.state)
+        except SupervisorUnavailable:
+            state = ""
+        if state in _ENDING and not self._seen:
+            self._seen = True
+            self._on_shutdown()
+        return (DRAINING,) if self._seen else ()
+
+    def late(self) -> tuple[str, ...]:
+        return (DRAINING,) if self._seen else ()

@@ -1,0 +1,19 @@
+"""What `/ready` says: one frozen value, replaced as a whole, so that a request reads it without a lock."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`since` is the moment it became ready, None while it is not. `missing` is in the order of box.md 7."""
+
+    ready: bool
+    since: datetime | None
+    requirements: tuple[str, ...]
+    missing: tuple[str, ...]
+    degraded: tuple[str, ...]
+    checked_at: datetime
+    evidence: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,72 @@
+"""The targets that can be rendered by name, each as files by relative path. Adding a target is adding a row."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentbox.plan.model import Plan
+from agentbox.render.compose import COMPOSE_FILE
+from agentbox.render.env import env_file
+from agentbox.render.files import compose_folder, plan_text
+from agentbox.render.options import Options
+from agentbox.render.podman import podman_run
+from agentbox.render.probes import probes
+from agentbox.render.supervisord import supervisord
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What every target is rendered from."""
+
+    plan: Plan
+    manifest: bytes
+    image_ref: str = ""
+    image_id: str = ""
+    project: Path | None = None
+    strict: bool = False
+
+    @property
+    def options(self) -> Options:
+        return Options(self.image_ref, self.project, self.strict)
+
+
+Files = dict[str, bytes]
+
+
+def _compose(given: Given) -> Files:
+    return compose_folder(
+        given.plan,
+        given.image_ref,
+        manifest=given.manifest,
+        image_id=given.image_id,
+        project=given.project,
+        strict=given.strict,
+    )
+
+
+def _podman(given: Given) -> Files:
+    argv = podman_run(given.plan, given.options, Path(), rootless=True)
+    return {"podman-run.txt": "".join(f"{word}\n" for word in argv).encode()}
+
+
+TARGETS: Mapping[str, Callable[[Given], Files]] = {
+    "compose": _compose,
+    "env": lambda given: {".env": env_file(given.plan, given.image_id or given.image_ref).encode()},
+    "plan": lambda given: {"plan.json": plan_text(given.plan).encode()},
+    "podman": _podman,
+    "probes": lambda given: {"probes.json": probes(given.plan).encode()},
+    "supervisord": lambda given: {"supervisord.conf": supervisord(given.plan).encode()},
+}
+MAIN_FILE: Mapping[str, str] = {"compose": COMPOSE_FILE}
+"""What is shown of a target that consists of several files."""
+
+
+def render(target: str, given: Given) -> Files:
+    """The files of a target, or of `all`. Raises KeyError for another name, RenderError as the targets do."""
+    names = sorted(TARGETS) if target == ALL else [target]
+    files: Files = {}
+    for name in names:
+        files |= TARGETS[name](given)
+    return files

@@ -1,0 +1,19 @@
+"""The whole route table. Rows are matched in this order, so a fixed path stands before one with a parameter."""
+
+from collections.abc import Mapping
+
+from agentbox.routes.agents import AGENTS, TASKS
+from agentbox.routes.beads import BEADS
+from agentbox.routes.box import BOX
+from agentbox.routes.events import EVENTS
+from agentbox.routes.route import Route
+
+ROUTES: tuple[Route, ...] = (*BOX, *BEADS, *EVENTS, *AGENTS, *TASKS)
+BY_NAME: Mapping[str, Route] = {route.name: route for route in ROUTES}
+
+# Scopes that a token may hold (slots.md 5). `admin` holds all but `core`; `core` is of per-boot tokens only.
+SCOPES: frozenset[str] = frozenset(
+    f"{slot}:{verb}"
+    for slot in ("beads", "pods", "memory", "events", "agents", "approvals")
+    for verb in ("read", "write")
+) | {"reviews:write", "mesh:join", "mesh:admin", "admin", "core"}

@@ -1,0 +1,49 @@
+"""E017: a variable that must hold a credential is unset."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest import Finding
+from agentbox.rules._credentials import credentials
+from agentbox.rules.view import View
+
+CODE, SINCE = "E017", "0.1"
+TITLE = "credential variable is not set"
+WHY = """The manifest names the variable, the environment holds the value. Unset, the login would fail later and far
+from its cause."""
+READS = (
+    "mesh.mode",
+    "mesh.token_env",
+    "mesh.token_file",
+    "adapters.beads.use",
+    "adapters.beads.token_env",
+    "adapters.pods.use",
+    "adapters.pods.token_env",
+    "adapters.memory.use",
+    "adapters.memory.token_env",
+    "adapters.events.use",
+    "adapters.events.token_env",
+    "adapters.orchestrator.use",
+    "adapters.orchestrator.token_env",
+)
+BAD = """
+[mesh]
+mode = "host"
+"""
+GOOD = """
+[mesh]
+mode = "host"
+"""
+ENVIRONMENT = True
+CONTEXT = {"bad": {"environment": {}}, "good": {"environment": {"AGENTBOX_MESH_TOKEN": "t"}}}
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a variable; silent without the environment."""
+    for key, need in credentials(view):
+        name = view[key]
+        if view.unset(name):
+            yield view.finding(
+                key,
+                message=f"the variable {name} is not set; {need} needs it",
+                remedy=f"Set {name} in .env beside the manifest or in the environment, or name another in {key}.",
+            )

@@ -1,0 +1,37 @@
+"""E025: something else listens on the port of the privacy model."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest import Finding
+from agentbox.rules._ports import others_on, taken
+from agentbox.rules.view import View
+
+CODE, SINCE = "E025", "0.1"
+TITLE = "privacy port taken"
+WHY = "Two programs cannot listen on one port; the second would never start, and the box would never be ready."
+READS = (
+    "api.port",
+    "observability.metrics_port",
+    "privacy.port",
+    "privacy.enabled",
+    "privacy.mode",
+    "adapters.orchestrator.use",
+)
+BAD = """
+[privacy]
+mode = "local-cpu"
+port = 9090
+"""
+GOOD = """
+[privacy]
+mode = "local-cpu"
+port = 9092
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a listener that has the same port; the metrics port is E013's."""
+    key = "privacy.port"
+    if any(row.owner == key for row in view.ports):
+        besides = (key, "observability.metrics_port")
+        yield from (taken(view, key, row.owner) for row in others_on(view, view[key], besides=besides))

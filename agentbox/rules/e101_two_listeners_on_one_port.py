@@ -1,0 +1,39 @@
+"""E101: any other two listeners on one port."""
+
+import itertools
+from collections.abc import Iterator
+
+from agentbox.manifest import Finding
+from agentbox.rules._ports import taken
+from agentbox.rules.view import View
+
+CODE, SINCE = "E101", "0.1"
+TITLE = "two listeners on one port"
+WHY = "Two programs cannot listen on one port; the second would never start, and the box would never be ready."
+READS = (
+    "api.port",
+    "observability.metrics_port",
+    "privacy.port",
+    "privacy.enabled",
+    "privacy.mode",
+    "adapters.orchestrator.use",
+)
+BAD = """
+[api]
+port = 9093
+"""
+GOOD = """
+[api]
+port = 9090
+"""
+
+
+_REPORTED_ELSEWHERE = ("observability.metrics_port", "privacy.port")
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a pair that E013 and E025 leave out."""
+    rows = [row for row in view.ports if row.owner not in _REPORTED_ELSEWHERE]
+    for first, second in itertools.combinations(rows, 2):
+        if first.port == second.port:
+            yield taken(view, first.owner, second.owner)

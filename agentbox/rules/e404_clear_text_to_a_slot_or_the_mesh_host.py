@@ -1,0 +1,50 @@
+"""E404: tokens and records in the clear."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest import Finding
+from agentbox.manifest.sections.adapters import SLOTS
+from agentbox.rules._hosts import clear_text_host, is_loopback
+from agentbox.rules.view import View
+
+CODE, SINCE = "E404", "0.1"
+TITLE = "clear text to a slot or the mesh host"
+WHY = """Tokens and records would be readable on the way. The slot refuses such an address at boot, so the box would
+not become ready."""
+READS = (
+    "mesh.mode",
+    "mesh.host_url",
+    "adapters.beads.endpoint",
+    "adapters.pods.endpoint",
+    "adapters.memory.endpoint",
+    "adapters.events.endpoint",
+    "adapters.orchestrator.endpoint",
+)
+BAD = """
+[mesh]
+mode = "client"
+host_url = "http://mesh.internal"
+[adapters]
+beads.use = "external-http"
+"""
+GOOD = """
+[mesh]
+mode = "client"
+host_url = "https://mesh.internal"
+[adapters]
+beads.use = "external-http"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a key."""
+    keys = [f"adapters.{slot}.endpoint" for slot in SLOTS]
+    if view["mesh.mode"] == "client":
+        keys.insert(0, "mesh.host_url")
+    for key in keys:
+        if (host := clear_text_host(view[key])) is not None and not is_loopback(host):
+            yield view.finding(
+                key,
+                message=f"{key} sends tokens and records to {host} in the clear",
+                remedy=f"Write {key} with https.",
+            )

@@ -1,0 +1,54 @@
+"""I204: one notice that lists everything the operator has widened."""
+
+from collections.abc import Iterator
+
+from agentbox.features import effective_delta
+from agentbox.features.exceptions import active
+from agentbox.manifest import Finding
+from agentbox.rules._hosts import is_loopback
+from agentbox.rules.view import View
+
+CODE, SINCE = "I204", "0.1"
+TITLE = "what is widened"
+WHY = """The baseline is the same for every box. What a manifest opens beyond it belongs on one list that a person can
+read before acknowledging it."""
+READS = (
+    "meta.dev",
+    "api.publish_address",
+    "observability.publish_address",
+    "limits.allow_degraded",
+    "security.exceptions",
+)
+BAD = """
+[meta]
+dev = true
+"""
+GOOD = ""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding, at the first of what it lists."""
+    found = list(_widened(view))
+    if found:
+        first, _ = found[0]
+        yield view.finding(
+            first,
+            message=f"widened: {'; '.join(text for _, text in found)}",
+            remedy="Nothing to do if each of these is meant.",
+            related=tuple(key for key, _ in found[1:]),
+        )
+
+
+def _widened(view: View) -> Iterator[tuple[str, str]]:
+    written = view.names("security.exceptions")
+    for name in (name for name in active(view.model, view.features, view.on) if name in written):
+        delta = effective_delta(view.model, name)
+        if not delta.empty:
+            yield f"security.exceptions.{name}", f"exception {name}: {delta.reason}"
+    for key in ("api.publish_address", "observability.publish_address"):
+        if not is_loopback(view[key]):
+            yield key, f"{key} is {view[key]}"
+    if degraded := view["limits.allow_degraded"]:
+        yield "limits.allow_degraded", f"agents may start without {', '.join(degraded)}"
+    if view["meta.dev"]:
+        yield "meta.dev", "a development box"

@@ -1,0 +1,68 @@
+"""docs/rules.md, from the rules. `python -m agentbox.rules.reference` writes it."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from agentbox.rules._retired import RETIRED
+from agentbox.rules.discovery import Rule, discover
+from agentbox.settings import CHECKOUT
+
+TARGET: Final = CHECKOUT / "docs/rules.md"
+COMMAND: Final = "python -m agentbox.rules.reference"
+BANDS: Final = {
+    "0": "the file, and the base set",
+    "1": "ports and resources",
+    "2": "security and exceptions",
+    "3": "agents, policies, egress",
+    "4": "mesh and identity",
+    "5": "image and lock",
+    "6": "dead configuration",
+}
+_INTRO: Final = f"""# Rules over the manifest
+
+<!-- Generated from agentbox/rules/ by `{COMMAND}`. Do not edit. -->
+
+The schema says what a manifest may look like; the rules say what makes no sense, cannot work or is unsafe.
+`agentbox config validate` runs all of them, `agentbox config explain CODE` prints one. A code means one thing for ever;
+its letter is the severity: E error, W warning, I info. Errors stop `up`, `build` and the boot; warnings do not, unless
+`--strict` is given.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([_INTRO, *_index(), *(line for rule in discover().values() for line in _rule(rule)), *_retired()])
+
+
+def _index() -> Iterator[str]:
+    for digit, name in BANDS.items():
+        rules = [rule for rule in discover().values() if rule.code[1] == digit]
+        if rules:
+            yield (
+                f"**{digit}xx: {name}.** " + ", ".join(f"[{rule.code}](#{rule.code.lower()})" for rule in rules) + "\n"
+            )
+
+
+def _rule(rule: Rule) -> Iterator[str]:
+    yield f"## {rule.code}\n"
+    yield f"**{rule.title}** ({rule.severity}, since {rule.since})\n"
+    yield f"{rule.why}\n"
+    yield f"Reads {', '.join(f'`{key}`' for key in rule.reads)}.\n"
+    yield from _example("Trips", rule.bad)
+    yield from _example("Passes", rule.good)
+
+
+def _example(word: str, fragment: str) -> Iterator[str]:
+    text = fragment.strip()
+    yield f"{word}:\n\n```toml\n{text}\n```\n" if text else f"{word}: the smallest manifest, in other surroundings.\n"
+
+
+def _retired() -> Iterator[str]:
+    yield "## Codes not in use\n"
+    yield "| Code | Reason |\n|---|---|"
+    yield from (f"| {code} | {retired.reason} |" for code, retired in sorted(RETIRED.items()))
+    yield ""
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page())

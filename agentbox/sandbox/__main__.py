@@ -1,0 +1,7 @@
+"""`python -I -m agentbox.sandbox FD`: the launcher."""
+
+import sys
+
+from agentbox.sandbox.launcher import main
+
+main(sys.argv[1:])

@@ -1,0 +1,212 @@
+"""The host's side of the launcher: starts it, asks it for agents, and learns how they end. For one event loop."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from agentbox.sandbox.errors import SpawnFailed
+from agentbox.sandbox.spec import Breach, Ended, Launch, Started
+
+_DATAGRAM = 4096
+_CLOSE_SECONDS = 3.0
+
+
+class Agent:
+    """One running tree. `stdin` (where asked for), `stdout` and `stderr` are descriptors that belong to the caller."""
+
+    def __init__(self, stdin: int | None, stdout: int, stderr: int, orders: asyncio.StreamWriter) -> None:
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+        self.started = Started(pid=0, start_ticks=0, reaper=0, measured={})
+        self.ended: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        self._orders = orders
+
+    def signal(self, number: int) -> None:
+        """To the leader; STOP and CONT to every process of the tree."""
+        whole = number in (signal.SIGSTOP, signal.SIGCONT)
+        self._order({"do": "tree" if whole else "signal", "signal": int(number)})
+
+    def end(self, grace: float) -> None:
+        """TERM to the whole tree, KILL after `grace` seconds to what is left. `ended` tells when none lives."""
+        self._order({"do": "end", "grace": grace})
+
+    def close_descriptors(self) -> None:
+        """For a caller that will not read the output."""
+        for fd in (self.stdin, self.stdout, self.stderr):
+            if fd is not None:
+                os.close(fd)
+
+    def _order(self, order: Mapping[str, Any]) -> None:
+        if not self._orders.is_closing():
+            self._orders.write(json.dumps(order).encode() + b"\n")
+
+
+class Launcher:
+    """A launcher process, started on first use and again after it died. Every agent dies with it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._commands: socket.socket | None = None
+        self._breaches: dict[int, Breach] = {}
+        self._buried: dict[int, asyncio.Future[bool]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the launcher process, None before the first agent."""
+        return self._process.pid if self._process else None
+
+    async def spawn(self, launch: Launch, *, stdin: Literal["null", "pipe"] = "null") -> Agent:
+        """Returns after exec succeeded. Raises SpawnFailed; then no process is left."""
+        commands = self._running()
+        ours, theirs = _pipes(stdin)
+        near, far = socket.socketpair()
+        try:
+            await _send(commands, {"memory": launch.memory, "pids": launch.pids}, [far.fileno(), *theirs])
+        except OSError as error:
+            near.close()
+            _close(ours)
+            raise SpawnFailed("launcher", "the launcher does not answer", error.errno or 0) from error
+        finally:
+            far.close()
+            _close(theirs)
+        reader, writer = await asyncio.open_unix_connection(sock=near)
+        agent = Agent(ours[0], ours[1], ours[2], writer)  # type: ignore[arg-type]
+        try:
+            writer.write(launch.to_line())
+            agent.started = await _first_word(reader)
+        except BaseException:  # cancelled too: a closed control socket ends the tree
+            writer.close()
+            agent.close_descriptors()
+            raise
+        task = asyncio.create_task(self._follow(agent, reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return agent
+
+    async def close(self) -> None:
+        """Ends every tree, waits until all reapers are gone, and ends the launcher. Idempotent."""
+        commands, self._commands = self._commands, None
+        if commands is not None:
+            asyncio.get_running_loop().remove_reader(commands)
+            commands.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
+        if self._process is not None:
+            await asyncio.to_thread(self._process.wait)
+            self._process = None
+
+    def _running(self) -> socket.socket:
+        if self._commands is not None:
+            return self._commands
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        near.setblocking(False)
+        with far:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-m", "agentbox.sandbox", str(far.fileno())],
+                pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, start_new_session=True,
+                env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+            )  # fmt: skip
+        asyncio.get_running_loop().add_reader(near, self._heard, near)
+        self._commands = near
+        return near
+
+    def _heard(self, commands: socket.socket) -> None:
+        try:
+            data = commands.recv(_DATAGRAM)
+        except BlockingIOError:
+            return
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            self._lost(commands)
+            return
+        word = json.loads(data)
+        if "ended" in word:
+            self._future(word["ended"]).set_result(word["clean"])
+        else:
+            breach = Breach(limit=word["limit"], observed=word["observed"], cap=word["cap"])
+            self._breaches.setdefault(word["reaper"], breach)
+
+    def _lost(self, commands: socket.socket) -> None:
+        asyncio.get_running_loop().remove_reader(commands)
+        commands.close()
+        process, self._process = self._process, None
+        self._commands = None
+        if process is not None:
+            process.wait()
+        for future in self._buried.values():
+            if not future.done():
+                future.set_result(False)
+
+    def _future(self, reaper: int) -> asyncio.Future[bool]:
+        return self._buried.setdefault(reaper, asyncio.get_running_loop().create_future())
+
+    async def _follow(self, agent: Agent, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reaper = agent.started.reaper
+        last: dict[str, Any] = {}
+        with contextlib.suppress(ConnectionResetError):
+            if line := await reader.readline():
+                last = json.loads(line)
+            await reader.read()  # end of file: the reaper is gone
+        if self._commands is not None:
+            await self._future(reaper)  # the launcher has ended what a killed reaper left
+        self._buried.pop(reaper, None)
+        writer.close()
+        agent.ended.set_result(_ended(last, self._breaches.pop(reaper, None)))
+
+
+async def _first_word(reader: asyncio.StreamReader) -> Started:
+    try:
+        line = await reader.readline()
+    except ConnectionResetError:
+        line = b""
+    if not line:
+        raise SpawnFailed("launcher", "no process could be made for it")
+    word = json.loads(line)
+    if word.pop("event") == "failed":
+        await reader.read()  # until the reaper is gone too
+        raise SpawnFailed(word["stage"], word["why"], 0)
+    return Started(**word)
+
+
+def _ended(last: Mapping[str, Any], breach: Breach | None) -> Ended:
+    if "status" not in last or last["status"] is None:
+        return Ended(code=None, signal=None, cause="launcher", breach=breach)
+    status: int = last["status"]
+    if os.WIFSIGNALED(status):
+        return Ended(code=None, signal=os.WTERMSIG(status), cause=last["cause"], breach=breach)
+    return Ended(code=os.WEXITSTATUS(status), signal=None, cause=last["cause"], breach=breach)
+
+
+def _pipes(stdin: str) -> tuple[list[int | None], list[int]]:
+    """Our ends and theirs, each as stdin, stdout, stderr."""
+    null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    inward: tuple[int, int | None] = (null, None)
+    if stdin == "pipe":
+        os.close(null)
+        inward = os.pipe2(os.O_CLOEXEC)
+    out, err = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+    return [inward[1], out[0], err[0]], [inward[0], out[1], err[1]]
+
+
+def _close(fds: list[int] | list[int | None]) -> None:
+    for fd in fds:
+        if fd is not None:
+            os.close(fd)
+
+
+async def _send(commands: socket.socket, order: Mapping[str, Any], fds: list[int]) -> None:
+    data = json.dumps(order).encode()
+    while True:
+        try:
+            socket.send_fds(commands, [data], fds)
+            return
+        except BlockingIOError:  # the launcher is behind: it needs about 1 ms an agent
+            await asyncio.sleep(0.001)

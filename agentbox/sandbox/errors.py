@@ -1,0 +1,18 @@
+"""A spawn that did not reach exec."""
+
+import os
+
+from agentbox.errors import AgentboxError
+
+
+class SpawnFailed(AgentboxError):
+    """`stage` names the step that refused: launcher, session, stdio, limits, privileges, cwd or exec.
+
+    No process of the agent is left when this is raised.
+    """
+
+    def __init__(self, stage: str, why: str, errno: int = 0) -> None:
+        reason = f"{why}: {os.strerror(errno)}" if errno else why
+        super().__init__(f"cannot start the agent: {reason}", f"it failed at stage {stage}")
+        self.stage = stage
+        self.errno = errno

@@ -1,0 +1,115 @@
+"""The single-threaded process that forks one reaper an agent. It holds no state that outlives it.
+
+Orders come as datagrams on a Unix socket: `{memory, pids}` with four descriptors (control, stdin, stdout, stderr). What
+to run goes straight to the reaper, over the control socket. Answers: `{ended, clean}` when a reaper is gone and
+nothing of its tree is left, `{reaper, limit, observed, cap}` for a breach. Closing the socket ends everything.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from agentbox.sandbox import kernel, reaper, tree
+from agentbox.sandbox.wake import wakeup
+from agentbox.sandbox.watchdog import Bounds, Watchdog
+
+_DATAGRAM = 4096
+_FDS = 4
+
+
+def main(argv: list[str]) -> NoReturn:
+    """`argv[0]` is the number of the inherited socket."""
+    commands = socket.socket(fileno=int(argv[0]))
+    commands.set_inheritable(False)
+    kernel.become_subreaper()
+    kernel.forbid_new_privileges()
+    kernel.signal_me_when_parent_dies(signal.SIGTERM)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()  # no collection touches, and so copies, the pages that the reapers share
+    gc.disable()
+    Launcher(commands).run()
+    sys.exit(0)
+
+
+class Launcher:
+    """The loop: orders, deaths of reapers, and a look at all trees a few times a second."""
+
+    def __init__(self, commands: socket.socket) -> None:
+        self.commands = commands
+        self.trees: dict[int, Bounds] = {}
+        self.watchdog = Watchdog()
+        self.next_look = 0.0
+        self.children = wakeup()
+
+    def run(self) -> None:
+        """Returns when the host closed its end; every reaper then ends its tree because its parent dies."""
+        poll = select.poll()
+        poll.register(self.commands, select.POLLIN)
+        poll.register(self.children, select.POLLIN)
+        while True:
+            ready = {fd for fd, _ in poll.poll(self._patience())}
+            if self.children.fileno() in ready:
+                self.children.recv(_DATAGRAM)
+                self._bury()
+            if self.commands.fileno() in ready and not self._obey():
+                return
+            if self.trees and time.monotonic() >= self.next_look:
+                self._look()
+
+    def _patience(self) -> int | None:
+        return max(0, int((self.next_look - time.monotonic()) * 1000) + 1) if self.trees else None
+
+    def _obey(self) -> bool:
+        data, fds, _, _ = socket.recv_fds(self.commands, _DATAGRAM, _FDS)
+        if not data:
+            return False
+        order = json.loads(data)
+        if not self.trees:
+            self.next_look = time.monotonic() + self.watchdog.pause
+        me = os.getpid()
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._be_reaper(fds, me)
+            self.trees[pid] = Bounds(order["memory"], order["pids"])
+        except BlockingIOError:  # no process left: the host learns it from the control socket, which closes unanswered
+            pass
+        finally:
+            for fd in fds:
+                os.close(fd)
+        return True
+
+    def _be_reaper(self, fds: list[int], launcher: int) -> NoReturn:
+        signal.set_wakeup_fd(-1)
+        self.commands.close()
+        self.children.close()
+        reaper.main(socket.socket(fileno=fds[0]), (fds[1], fds[2], fds[3]), launcher)
+
+    def _bury(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if self.trees.pop(pid, None) is not None:
+                    if status:  # killed from outside: its tree is ours now
+                        tree.end_children(keep=self.trees)
+                    self._tell({"ended": pid, "clean": status == 0})
+
+    def _look(self) -> None:
+        for pid, breach in self.watchdog.look(self.trees):
+            self._tell({"reaper": pid, "limit": breach.limit, "observed": breach.observed, "cap": breach.cap})
+            tree.send_one(pid, signal.SIGUSR1)
+        self.next_look = time.monotonic() + self.watchdog.pause
+
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.commands.send(json.dumps(message).encode())

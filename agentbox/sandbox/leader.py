@@ -1,0 +1,154 @@
+"""From a fork of the reaper to the agent's own program: session, limits, folder, exec. Runs in the forked child only."""
+
+import errno
+import fcntl
+import json
+import math
+import os
+import resource
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from agentbox.sandbox import kernel
+from agentbox.sandbox.spec import Launch
+
+REPORT_FD = 3
+NICE = 10
+OOM_SCORE = 500  # the kernel picks an agent before the control plane
+# What the interpreter, the reaper, or whoever started the control plane may have set; exec keeps an ignored signal.
+_OURS = (
+    *(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGTERM),
+    *(signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1),
+)
+
+
+class Stage:
+    """The step that runs now, for the report of a failure, and the descriptor that takes the report."""
+
+    name = "session"
+    report = -1
+
+
+def become(launch: Launch, stdio: tuple[int, int, int], report: int) -> NoReturn:
+    """Turns this forked child into the agent. Does not return: after a failure it writes `{stage, errno, why}` to
+    `report` and exits with 127. A successful exec closes `report`."""
+    fault: tuple[int, str] = (0, "the set-up stopped")
+    Stage.report = report
+    try:
+        _prepare(launch, stdio, report)
+        _tell(Stage.report, {"measured": _measure()})
+        Stage.name = "cwd"
+        _enter(launch)
+        Stage.name = "exec"
+        _exec(launch)
+    except (OSError, ValueError) as error:
+        fault = (getattr(error, "errno", 0) or 0, _why(error, launch))
+    finally:  # reached after a failure only: exec does not come back
+        _tell(Stage.report, {"stage": Stage.name, "errno": fault[0], "why": fault[1]})
+        os._exit(127)
+
+
+def _prepare(launch: Launch, stdio: tuple[int, int, int], report: int) -> None:
+    signal.set_wakeup_fd(-1)
+    os.setsid()
+    for number in _OURS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    # A reaper that is killed takes its leader along; the launcher, a subreaper too, ends what is left.
+    kernel.signal_me_when_parent_dies(signal.SIGKILL)
+    Stage.name = "stdio"
+    _wire(stdio, report)
+    Stage.name = "limits"
+    apply_limits(launch)
+    Stage.name = "privileges"
+    kernel.forbid_new_privileges()
+    os.umask(0o022)
+
+
+def _wire(stdio: tuple[int, int, int], report: int) -> None:
+    # Moved above 3 first: a source may sit at the number that another one is about to take.
+    high = [_raise(fd) for fd in (*stdio, report)]
+    for number, fd in enumerate(high):
+        os.dup2(fd, number, inheritable=number != REPORT_FD)
+    Stage.report = REPORT_FD
+    os.closerange(REPORT_FD + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def _raise(fd: int) -> int:
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, REPORT_FD + 1)
+
+
+def apply_limits(launch: Launch) -> None:
+    """Hard limits of each process of the tree; no process can raise them again."""
+    wanted = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_DATA: launch.memory,
+        resource.RLIMIT_NOFILE: launch.fds,
+        resource.RLIMIT_FSIZE: launch.file_size,
+    }
+    for kind, value in wanted.items():
+        if value or kind == resource.RLIMIT_CORE:
+            ceiling = resource.getrlimit(kind)[1]
+            lowered = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
+            resource.setrlimit(kind, (lowered, lowered))
+    score = Path("/proc/self/oom_score_adj")
+    score.write_text(str(max(OOM_SCORE, int(score.read_text(encoding="ascii")))), encoding="ascii")
+
+
+def share_of_processor(launch: Launch) -> None:
+    """As many CPUs as `cpu` rounded up, and a nice value. Called by the reaper, so that it has both too."""
+    allowed = sorted(os.sched_getaffinity(0))
+    count = math.ceil(launch.cpu)
+    if 0 < count < len(allowed):
+        first = os.getpid() % len(allowed)
+        os.sched_setaffinity(0, {allowed[(first + step) % len(allowed)] for step in range(count)})
+    os.nice(max(0, NICE - os.nice(0)))
+
+
+def _measure() -> dict[str, Any]:
+    return {
+        "data": resource.getrlimit(resource.RLIMIT_DATA)[1],
+        "nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+        "fsize": resource.getrlimit(resource.RLIMIT_FSIZE)[1],
+        "cpus": len(os.sched_getaffinity(0)),
+        "nice": os.nice(0),
+        "no_new_privs": kernel.new_privileges_forbidden(),
+        "uid": os.geteuid(),
+    }
+
+
+def _enter(launch: Launch) -> None:
+    os.chdir(launch.cwd)
+    here = Path.cwd()  # what the kernel says after the fact: links are resolved
+    if not any(here.is_relative_to(root) for root in launch.roots):
+        raise PermissionError(errno.EACCES, f"{here} is outside of the folders that an agent may start in")
+
+
+def _exec(launch: Launch) -> NoReturn:
+    fault: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for path in _candidates(launch.argv[0], launch.env):
+        try:
+            os.execve(path, launch.argv, dict(launch.env))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError as error:
+            fault = error
+    raise fault
+
+
+def _candidates(name: str, env: Mapping[str, str]) -> list[str]:
+    if "/" in name:
+        return [name]
+    return [f"{folder or '.'}/{name}" for folder in env.get("PATH", "").split(":")]
+
+
+def _why(error: Exception, launch: Launch) -> str:
+    what = {"cwd": launch.cwd, "exec": launch.argv[0]}.get(Stage.name, Stage.name)
+    text = getattr(error, "strerror", None) or str(error)
+    return f"{what}: {text}"
+
+
+def _tell(fd: int, message: Mapping[str, Any]) -> None:
+    os.write(fd, json.dumps(message).encode() + b"\n")

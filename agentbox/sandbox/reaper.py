@@ -1,0 +1,216 @@
+"""The parent of one agent: starts it, obeys its host, and leaves only when no process of the tree lives.
+
+A child subreaper: what the agent double-forks or puts into a session of its own still becomes its child. It ends the
+tree when the launcher dies (SIGTERM by parent death), when the host dies (its control socket closes), when the
+watchdog says so (SIGUSR1) and when the time is over. Runs in a fork of the launcher; single-threaded.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import time
+import traceback
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from agentbox.sandbox import kernel, leader, tree
+from agentbox.sandbox.spec import Cause, Launch
+from agentbox.sandbox.wake import wakeup
+
+_LINE = 1 << 16
+
+
+def main(control: socket.socket, stdio: tuple[int, int, int], launcher: int) -> NoReturn:
+    """Never returns: exits 0 once the tree is empty."""
+    code = 1
+    try:
+        kernel.become_subreaper()
+        kernel.signal_me_when_parent_dies(signal.SIGTERM)
+        if os.getppid() == launcher:
+            Reaper(control).run(stdio)
+        tree.end_children()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:
+        os._exit(code)
+
+
+class Reaper:
+    """One agent's keeper."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.buffer = bytearray()
+        self.leader = 0
+        self.status: int | None = None
+        self.cause: Cause = ""
+        self.deadline: float | None = None  # when the tree is ended
+        self.kill_at: float | None = None  # when a tree that was asked to end is killed
+        self.grace = 5.0
+        self.woken = wakeup()
+
+    def run(self, stdio: tuple[int, int, int]) -> None:
+        """Starts the agent and stays with it to the end."""
+        line = self._first_line()
+        if line is None:
+            return
+        launch = Launch.from_line(line)
+        leader.share_of_processor(launch)
+        signal.signal(signal.SIGTERM, self._launcher_died)
+        signal.signal(signal.SIGUSR1, self._limit_crossed)
+        if not self._start(launch, stdio):
+            return
+        self.grace = launch.grace_seconds
+        if launch.wall_seconds:
+            self.deadline = time.monotonic() + launch.wall_seconds
+        self._watch()
+        tree.end_children()
+        self._tell({"event": "exited", "status": self.status, "cause": self.cause})
+
+    def _start(self, launch: Launch, stdio: tuple[int, int, int]) -> bool:
+        reading, writing = os.pipe()
+        try:
+            self.leader = os.fork()
+        except OSError as error:
+            self._tell({"event": "failed", "stage": "launcher", "errno": error.errno, "why": "fork"})
+            return False
+        if self.leader == 0:
+            leader.become(launch, stdio, writing)
+        for fd in (writing, *stdio):
+            os.close(fd)
+        with os.fdopen(reading, "rb") as report:
+            messages = [json.loads(line) for line in report]
+        if messages and "stage" in messages[-1]:
+            os.waitpid(self.leader, 0)
+            self._tell({"event": "failed", **messages[-1]})
+            return False
+        row = tree.look(self.leader)
+        started = {"pid": self.leader, "start_ticks": row.start_ticks if row else 0, "reaper": os.getpid()}
+        self._tell({"event": "started", **started, "measured": messages[0]["measured"] if messages else {}})
+        return True
+
+    def _watch(self) -> None:
+        poll = select.poll()
+        poll.register(self.control, select.POLLIN)
+        poll.register(self.woken, select.POLLIN)
+        while not self._over():
+            for fd, _ in poll.poll(self._patience()):
+                if fd == self.woken.fileno():
+                    self.woken.recv(_LINE)
+                else:
+                    self._obey()
+            self._reap()
+            self._check_time()
+
+    def _over(self) -> bool:
+        """The leader is gone and, where the tree was asked to end, the grace of the others is used up or unneeded."""
+        if self.status is None:
+            return False
+        return self.kill_at is None or time.monotonic() >= self.kill_at or not _has_children()
+
+    def _patience(self) -> int | None:
+        moments = [moment for moment in (self.deadline, self.kill_at) if moment is not None]
+        return max(0, int((min(moments) - time.monotonic()) * 1000) + 1) if moments else None
+
+    def _check_time(self) -> None:
+        now = time.monotonic()
+        if self.kill_at is not None and now >= self.kill_at:
+            self._kill()
+        elif self.deadline is not None and now >= self.deadline:
+            self.deadline, self.cause = None, "timeout"
+            self._end(self.grace)
+
+    def _obey(self) -> None:
+        data = self._receive()
+        if not data:  # the host is gone
+            self._kill()
+            return
+        self.buffer += data
+        while (end := self.buffer.find(b"\n")) >= 0:
+            order = json.loads(self.buffer[:end])
+            del self.buffer[: end + 1]
+            self._order(order)
+
+    def _order(self, order: Mapping[str, Any]) -> None:
+        number = order.get("signal", 0)
+        match order["do"]:
+            case "signal":
+                tree.send_one(self.leader, number)
+            case "tree" if number == signal.SIGSTOP:
+                tree.freeze(os.getpid())
+            case "tree":
+                tree.send(tree.descendants(tree.scan(), [os.getpid()]), number)
+            case "end":
+                self._end(order["grace"])
+
+    def _end(self, grace: float) -> None:
+        due = time.monotonic() + grace
+        if self.kill_at is None or due < self.kill_at:
+            self.kill_at = due
+        rows = tree.descendants(tree.scan(), [os.getpid()])
+        tree.send(rows, signal.SIGTERM)
+        tree.send(rows, signal.SIGCONT)  # a stopped process gets its TERM too
+
+    def _kill(self) -> None:
+        """Ends the leader now; `run` ends the rest. With the leader still counted, its status is the real one."""
+        if self.status is None:
+            self.status = self._kill_leader()
+        self.kill_at = time.monotonic()
+
+    def _kill_leader(self) -> int:
+        tree.send_one(self.leader, signal.SIGKILL)
+        return os.waitpid(self.leader, 0)[1]
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if pid == self.leader:
+                    self.status = status
+
+    def _launcher_died(self, *_: object) -> None:
+        self.cause = "launcher"
+        self._kill_soon()
+
+    def _limit_crossed(self, *_: object) -> None:
+        self.cause = "limit"
+        self._kill_soon()
+
+    def _kill_soon(self) -> None:
+        self.kill_at = time.monotonic()  # the wake-up descriptor ends the poll; the loop does the rest
+
+    def _first_line(self) -> bytes | None:
+        while b"\n" not in self.buffer:
+            data = self._receive()
+            if not data:
+                return None
+            self.buffer += data
+        line, _, rest = bytes(self.buffer).partition(b"\n")
+        self.buffer = bytearray(rest)
+        return line
+
+    def _receive(self) -> bytes:
+        """What the host says; nothing once it is gone."""
+        try:
+            return self.control.recv(_LINE)
+        except ConnectionResetError:
+            return b""
+
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a dead host needs no word
+            self.control.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True

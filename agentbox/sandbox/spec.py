@@ -1,0 +1,67 @@
+"""What the launcher is told about one agent, and what it tells when the agent has ended."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self
+
+Cause = Literal["", "timeout", "limit", "launcher"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """One process to start. Sizes in bytes, times in seconds; 0 means no bound.
+
+    `cwd` must resolve to a folder in or below one of `roots`. `argv[0]` without a slash is searched in `env["PATH"]`.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    roots: tuple[str, ...]
+    memory: int = 0  # of the tree; also RLIMIT_DATA of each process
+    cpu: float = 0  # cores
+    pids: int = 0  # processes of the tree, threads not counted
+    fds: int = 0
+    file_size: int = 0  # of each file written
+    wall_seconds: float = 0
+    grace_seconds: float = 5
+
+    def to_line(self) -> bytes:
+        """One line of JSON."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Self:
+        """The inverse of `to_line`."""
+        data = json.loads(line)
+        return cls(**{**data, "argv": tuple(data["argv"]), "roots": tuple(data["roots"])})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Breach:
+    """A limit that the watchdog saw crossed."""
+
+    limit: Literal["memory", "pids"]
+    observed: int
+    cap: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How the leader of a tree ended, told once no process of the tree lives. Both None: nobody saw it (`lost`)."""
+
+    code: int | None
+    signal: int | None
+    cause: Cause
+    breach: Breach | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """A leader after its exec. `measured` is what the leader read back from the kernel before it."""
+
+    pid: int
+    start_ticks: int
+    reaper: int
+    measured: Mapping[str, Any]

@@ -1,0 +1,112 @@
+"""Processes as /proc shows them: who descends from whom, and how to end all of them.
+
+Works by a scan of /proc/*/stat: /proc/<pid>/task/<tid>/children needs CONFIG_PROC_CHILDREN, which not every kernel has.
+"""
+
+import os
+import signal
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+_STAT_SIZE = 1024
+_FREEZE_ROUNDS = 50
+
+
+class Process(NamedTuple):
+    """A row of /proc. `rss` in pages; `start_ticks` since boot: with the pid and the boot id it names a process."""
+
+    pid: int
+    parent: int
+    state: str
+    start_ticks: int
+    rss: int
+
+
+Table = dict[int, Process]
+
+
+def look(pid: int) -> Process | None:
+    """One process, None when it is gone."""
+    try:
+        handle = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        text = os.read(handle, _STAT_SIZE)
+    except ProcessLookupError:
+        return None
+    finally:
+        os.close(handle)
+    # proc(5): the name (2) is in parentheses and may hold anything; then state (3), ppid (4), starttime (22), rss (24).
+    rest = text[text.rindex(b")") + 2 :].split()
+    return Process(pid, int(rest[1]), rest[0].decode("ascii"), int(rest[19]), int(rest[21]))
+
+
+def scan() -> Table:
+    """Every process of this pid namespace."""
+    found = (look(int(name)) for name in os.listdir("/proc") if name.isdecimal())  # noqa: PTH208 - a Path for each costs more than the scan
+    return {row.pid: row for row in found if row is not None}
+
+
+def descendants(table: Table, roots: Collection[int]) -> list[Process]:
+    """All processes below the roots, the roots themselves left out."""
+    children: dict[int, list[Process]] = {}
+    for row in table.values():
+        children.setdefault(row.parent, []).append(row)
+    found: list[Process] = []
+    pending = list(roots)
+    while pending:
+        below = children.get(pending.pop(), [])
+        found += below
+        pending += [row.pid for row in below]
+    return found
+
+
+def send(rows: Iterable[Process], number: int) -> None:
+    """Signals each row that still lives."""
+    for row in rows:
+        if row.state not in "ZX":
+            send_one(row.pid, number)
+
+
+def send_one(pid: int, number: int) -> bool:
+    """Signals a process. False when there is none, or when it is no longer ours to signal."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def freeze(root: int) -> list[Process]:
+    """Stops everything below `root`, newcomers included, and returns it."""
+    seen: set[int] = set()
+    rows: list[Process] = []
+    for _ in range(_FREEZE_ROUNDS):
+        rows = descendants(scan(), [root])
+        fresh = [row for row in rows if row.pid not in seen]
+        if not fresh:
+            break
+        send(fresh, signal.SIGSTOP)
+        seen |= {row.pid for row in fresh}
+    return rows
+
+
+def end_children(keep: Collection[int] = ()) -> None:
+    """Kills and reaps every child of the calling subreaper but `keep`, with all that descends from it.
+
+    Returns when the kernel has no such child left: as long as the tree is not empty one of its processes is a child of
+    the subreaper, alive or as a zombie that only the subreaper can reap, so a scan without one is proof.
+    """
+    me = os.getpid()
+    rounds = 0
+    while mine := [row for row in scan().values() if row.parent == me and row.pid not in keep]:
+        if rounds:  # something was born during the first round: a fork bomb is stopped before it is killed
+            for row in mine:
+                send_one(row.pid, signal.SIGSTOP)
+                freeze(row.pid)
+        send(descendants(scan(), [row.pid for row in mine]), signal.SIGKILL)
+        for row in mine:
+            send_one(row.pid, signal.SIGKILL)
+            os.waitpid(row.pid, 0)
+        rounds += 1

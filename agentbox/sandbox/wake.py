@@ -1,0 +1,18 @@
+"""Signals as a readable descriptor, for the poll loops of launcher and reaper (signalfd needs Python 3.14)."""
+
+import signal
+import socket
+
+
+def wakeup() -> socket.socket:
+    """A socket that becomes readable with every signal that has a Python handler; SIGCHLD is given one."""
+    reading, writing = socket.socketpair()
+    writing.setblocking(False)
+    reading.setblocking(False)
+    signal.signal(signal.SIGCHLD, _ignore)
+    signal.set_wakeup_fd(writing.detach(), warn_on_full_buffer=False)
+    return reading
+
+
+def _ignore(*_: object) -> None:
+    """A handler, so that the signal wakes the poll."""

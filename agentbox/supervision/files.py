@@ -1,0 +1,55 @@
+"""Writing a file so that a reader sees the old one, the new one, or none, and never a part. Standard library only."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from agentbox.canonical import canonical_json
+
+
+def replace(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = True) -> None:
+    """Writes beside `path` and renames over it. `durable` also waits for the disk, the folder's too. Raises OSError."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        _write_all(descriptor, data)
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    part.rename(path)
+    if durable:
+        sync_folder(path.parent)
+
+
+def replace_json(path: Path, document: Any, *, mode: int = 0o644, durable: bool = True) -> None:
+    """The same for canonical JSON."""
+    replace(path, canonical_json(document), mode=mode, durable=durable)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes a rename in `folder` durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in a file, or None when there is no file. Raises ValueError for anything else than one JSON object."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    document = json.loads(data)
+    if not isinstance(document, dict):
+        raise ValueError(f"{path.name} holds no JSON object")
+    return document
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

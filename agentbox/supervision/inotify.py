@@ -1,0 +1,55 @@
+"""inotify(7) through libc: the standard library has no binding. Standard library only."""
+
+import ctypes
+import os
+import struct
+from pathlib import Path
+from typing import Self
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_HEADER = struct.Struct("iIII")  # wd, mask, cookie, length of the name
+# <sys/inotify.h>
+MODIFY, ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x2, 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
+ANY_CHANGE = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE
+
+
+class Inotify:
+    """Watches folders. Its descriptor becomes readable when something happened. Raises OSError."""
+
+    def __init__(self) -> None:
+        self.fd = _checked(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        return self.fd
+
+    def watch(self, folder: Path, mask: int) -> None:
+        _checked(_libc.inotify_add_watch(self.fd, os.fsencode(folder), mask))
+
+    def names(self) -> list[str]:
+        """Names inside the watched folders that something happened to since the last call; waits for nothing."""
+        found = []
+        try:
+            data = os.read(self.fd, 1 << 16)
+        except BlockingIOError:
+            return []
+        while data:
+            _wd, _mask, _cookie, length = _HEADER.unpack_from(data)
+            found.append(os.fsdecode(data[_HEADER.size : _HEADER.size + length].rstrip(b"\0")))
+            data = data[_HEADER.size + length :]
+        return found
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result

@@ -1,0 +1,117 @@
+"""A real management API, and where asked a real agent-host, below a folder: no boot, no supervisord, no container."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from agentbox.canonical import canonical_json
+from agentbox.client import BoxClient, BoxUnreachable
+from agentbox.plan.model import Plan, Slot
+from agentbox.settings import PREFIX_VARIABLE, Paths, environment
+from agentbox.testing.agent_host import AgentHostBox, plan_of
+
+TOKEN = "an-admin-token-of-a-test"
+SLOTS = {
+    "beads": Slot(use="local-sqlite", required=False, options={"lease_seconds": 60}),
+    "pods": Slot(use="off", required=False),
+    "memory": Slot(use="off", required=False),
+    "events": Slot(use="local-jsonl", required=False, options={"fsync": "group"}),
+    "orchestrator": Slot(use="local-process", required=True, options={"grace_seconds": 1}),
+}
+_START_SECONDS = 20.0
+
+
+def free_port() -> int:
+    """A port of loopback that nobody holds now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def api_plan(**changes: Any) -> Plan:
+    """A plan with which the API starts on two free ports. `changes` are fields of Plan."""
+    base = plan_of({}, {})
+    api = replace(base.api, port=free_port(), publish_address="127.0.0.1", token_env="AGENTBOX_API_TOKEN")
+    watch = replace(base.observability, metrics_port=free_port(), publish_address="127.0.0.1", log_level="info")
+    return replace(base, **{"api": api, "observability": watch, "slots": SLOTS, **changes})
+
+
+class ApiBox:
+    """Use as a context manager; `orchestrator=False` turns that slot off and starts no agent-host."""
+
+    def __init__(self, prefix: Path, *, orchestrator: bool = True, **changes: Any) -> None:
+        off = {} if orchestrator else {"slots": {**SLOTS, "orchestrator": Slot(use="off", required=False)}}
+        self.host = AgentHostBox(prefix) if orchestrator else None
+        self.paths = Paths(prefix)
+        self.plan = api_plan(**{**off, **changes})
+        for folder in (self.paths.share, self.paths.ready_dir, self.paths.workspace, self.paths.state_secrets):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.paths.plan.write_bytes(canonical_json(self.plan.to_json()))
+        self.paths.api_key.write_text(TOKEN)
+        self.log = prefix / "api.log"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.plan.api.port}"
+
+    @property
+    def metrics_url(self) -> str:
+        return f"http://127.0.0.1:{self.plan.observability.metrics_port}"
+
+    def client(self, token: str = TOKEN) -> BoxClient:
+        return BoxClient(self.url, token=token, timeout=30)
+
+    def __enter__(self) -> Self:
+        if self.host is not None:
+            self.host.start()
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.stop()
+        if self.host is not None:
+            self.host.stop()
+
+    def start(self) -> None:
+        """Returns once `/livez` answers and every slot has been opened. Raises RuntimeError with the log."""
+        known = {name: environment()[name] for name in ("PATH", "HOME") if name in environment()}
+        with self.log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-m", "agentbox.api"], env={**known, PREFIX_VARIABLE: str(self.paths.prefix)},
+                stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        deadline = time.monotonic() + _START_SECONDS
+        with self.client() as client:
+            while not self._open(client):
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"the API does not start:\n{self.log.read_text()}")
+                time.sleep(0.01)
+
+    @staticmethod
+    def _open(client: BoxClient) -> bool:
+        try:
+            return all(row["state"] in ("ok", "off") for row in client.health()["adapters"].values())
+        except BoxUnreachable:
+            return False
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would end it."""
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code. Idempotent. Raises TimeoutExpired when it does not leave within 15 s."""
+        if self.process is None:
+            return 0
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self.process.wait(15)

@@ -1,0 +1,35 @@
+"""What the parts of the beads suite share."""
+
+import uuid
+from typing import Any
+
+from agentbox.adapters.beads.contract import Bead, BeadSpec
+
+LEASE = "5f1c2a3b-0000-4000-8000-000000000001"
+EXPIRY = 61  # seconds: one more than the lease that a claim gets when it names none
+
+
+def lease() -> str:
+    """A new lease id."""
+    return str(uuid.uuid4())
+
+
+def spec(title: str = "t", **members: Any) -> BeadSpec:
+    """A spec by the creator `c`."""
+    return BeadSpec(**{"title": title, "creator": "c", **members})
+
+
+async def epic_with(adapter: Any, count: int, **members: Any) -> tuple[Bead, list[Bead]]:
+    """An epic and its children `t0`, `t1`, ..."""
+    epic, _ = await adapter.create_epic(spec("epic"))
+    return epic, [(await adapter.create_child(epic.id, spec(f"t{n}", **members)))[0] for n in range(count)]
+
+
+async def a_task(adapter: Any, **members: Any) -> Bead:
+    """A child of a new epic."""
+    return (await epic_with(adapter, 1, **members))[1][0]
+
+
+async def ready_ids(adapter: Any, **arguments: Any) -> list[str]:
+    """The ids that `ready` gives, in order."""
+    return [bead.id for bead in (await adapter.ready(**arguments)).items]

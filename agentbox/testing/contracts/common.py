@@ -1,0 +1,121 @@
+"""The clauses that every implementation of every slot keeps (slots.md 2.2)."""
+
+import asyncio
+import inspect
+import os
+import re
+import threading
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import FrozenInstanceError
+from typing import Any, ClassVar
+
+import pytest
+
+from agentbox.adapters.errors import ERRORS, AdapterError, SlotUnavailable, from_problem
+from agentbox.adapters.wire import Record
+from agentbox.testing.until import until
+
+SEMVER = re.compile(r"\d+\.\d+\.\d+")
+
+
+class CommonContract:
+    """`calls` gives, for each method of the Protocol, arguments that are valid on an empty store."""
+
+    contract: ClassVar[type]
+    calls: ClassVar[Mapping[str, tuple[tuple[Any, ...], Mapping[str, Any]]]]
+
+    async def test_C01_the_constructor_touches_nothing(self, store: Any) -> None:
+        """Making an instance creates no file, no thread and no descriptor."""
+        before = _resources(), sorted(store.prefix.rglob("*"))
+        store.make()
+        assert (_resources(), sorted(store.prefix.rglob("*"))) == before
+
+    async def test_C01_close_is_idempotent_and_leaves_nothing(self, store: Any) -> None:
+        """After close no thread, no descriptor and no task of the instance is left; closing again does nothing."""
+        tasks = asyncio.all_tasks()
+        threads, descriptors = _resources()
+        adapter = await store.open()
+        assert _resources() != (threads, descriptors) or adapter.impl == "off"
+        started = time.monotonic()
+        await adapter.close()
+        await adapter.close()
+        assert time.monotonic() - started < 5
+        await until(lambda: _resources() == (threads, descriptors), "threads and descriptors are gone")
+        assert asyncio.all_tasks() <= tasks
+
+    async def test_C02_health_is_a_real_round_trip(self, store: Any, adapter: Any) -> None:
+        """`ok` while the backend is there, `down` once it is gone, within 2 s and without raising."""
+        assert (await adapter.health()).state == "ok"
+        await store.kill_backend()
+        async with asyncio.timeout(2):
+            health = await adapter.health()
+        assert health.state == "down"
+        assert health.detail
+
+    async def test_C02_health_of_a_closed_instance_is_down(self, adapter: Any) -> None:
+        """An instance that was closed says so."""
+        await adapter.close()
+        assert (await adapter.health()).state == "down"
+
+    async def test_C03_version_and_capabilities_are_fixed(self, store: Any, adapter: Any) -> None:
+        """The version is semver; capabilities stay as they were after open."""
+        assert SEMVER.fullmatch(adapter.contract_version)
+        before = adapter.capabilities
+        await self.use(adapter)
+        assert adapter.capabilities == before
+
+    async def test_C03_records_are_frozen_and_survive_the_wire(self, adapter: Any) -> None:
+        """Every record that a call returns is equal after to_wire and from_wire, and cannot be changed."""
+        records = [item for item in await self.use(adapter) if isinstance(item, Record)]
+        assert records
+        for found in records:
+            assert type(found).from_wire(found.to_wire()) == found
+            name = next(iter(found.to_wire()))
+            with pytest.raises((FrozenInstanceError, AttributeError, TypeError)):
+                setattr(found, name, None)
+
+    async def test_C04_errors_survive_http(self) -> None:
+        """error -> problem -> error gives the same class, sentence and members."""
+        for kind in ERRORS.values():
+            error = kind("cannot do it: so", **{name: f"<{name}>" for name in kind.names})
+            again = from_problem(error.to_problem("r-1"), error.status)
+            assert (type(again), again.message, again.members) == (kind, error.message, error.members)
+
+    async def test_C05_calls_before_open_and_after_close_are_refused(self, store: Any) -> None:
+        """Every method raises SlotUnavailable then."""
+        unopened = store.make()
+        closed = await store.open()
+        await closed.close()
+        for adapter in (unopened, closed):
+            for name, (args, kwargs) in self.calls.items():
+                with pytest.raises(SlotUnavailable):
+                    await _run(getattr(adapter, name)(*args, **kwargs))
+
+    async def test_C05_every_method_has_a_call_here(self) -> None:
+        """The suite's table of calls names each method of the Protocol."""
+        declared = {name for name, item in vars(self.contract).items() if callable(item) and not name.startswith("_")}
+        assert set(self.calls) == declared
+
+    async def use(self, adapter: Any) -> list[Any]:
+        """Uses the slot a little; returns the records that came back."""
+        raise NotImplementedError
+
+
+async def _run(found: Any) -> None:
+    if isinstance(found, AsyncIterator):
+        await anext(found)
+    elif inspect.isawaitable(found):
+        await found
+
+
+def _resources() -> tuple[list[str], int]:
+    """Names of the threads that run, and how many descriptors are open."""
+    return sorted(thread.name for thread in threading.enumerate()), len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+
+async def refused(kind: type[AdapterError], call: Any) -> AdapterError:
+    """The error that a call raises, which must be of that class."""
+    with pytest.raises(kind) as caught:
+        await call
+    return caught.value

@@ -1,0 +1,27 @@
+"""The contract suite of the events slot: V1 to V13 as far as an implementation with a local journal keeps them."""
+
+from typing import Any
+
+from agentbox.adapters.events.contract import Events, NewEvent
+from agentbox.testing.contracts.common import CommonContract
+from agentbox.testing.contracts.events_append import AppendClauses
+from agentbox.testing.contracts.events_common import new
+from agentbox.testing.contracts.events_files import FileClauses
+from agentbox.testing.contracts.events_read import ReadClauses
+
+
+class EventsContract(AppendClauses, ReadClauses, FileClauses, CommonContract):
+    """All of them."""
+
+    contract = Events
+    calls = {  # noqa: RUF012 - the base declares it ClassVar
+        "append": (([NewEvent(type="a", data={})],), {}),
+        "read": ((), {}),
+        "subscribe": ((), {}),
+        "head": ((), {}),
+        "verify": ((), {}),
+    }
+
+    async def use(self, adapter: Any) -> list[Any]:
+        events = await adapter.append([new(), new(subject="s")])
+        return [*events, await adapter.read(), await adapter.verify()]

@@ -1,0 +1,144 @@
+"""What the suite of the orchestrator slot asks of an implementation's test file, and small helpers."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from agentbox.adapters.orchestrator.contract import AgentHandle, AgentSpec, Limits, Orchestrator, StreamItem
+from agentbox.adapters.orchestrator.record import RecordLine
+from agentbox.ids import uuid7
+from agentbox.sandbox import tree
+
+FOREVER = ("sleep", "100000")
+_PATIENCE = 15.0
+
+
+class Lab(Protocol):
+    """A backend of its own for one test. `adapter` is open after `start` and after `restart`."""
+
+    adapter: Orchestrator
+
+    @property
+    def root_pid(self) -> int:
+        """The process that every agent descends from."""
+        ...
+
+    @property
+    def workspace(self) -> Path: ...
+
+    async def start(
+        self, *, limits: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None, scale: float = 1
+    ) -> Orchestrator:
+        """`scale` divides the waits before a restart."""
+        ...
+
+    async def leave(self) -> None:
+        """Closes the adapter, as a caller that goes away; the backend stays."""
+        ...
+
+    async def crash(self) -> None:
+        """SIGKILL of the backend."""
+        ...
+
+    async def restart(self) -> Orchestrator:
+        """Starts the backend where it was killed, and opens a new adapter."""
+        ...
+
+    async def record(self, count: int, *, take: bool = True) -> list[RecordLine]:
+        """The next `count` lines of the record. With `take` they are taken for good."""
+        ...
+
+
+def spec(*argv: str, **more: Any) -> AgentSpec:
+    """An agent of the default profile."""
+    return AgentSpec(**{"name": "test", "argv": argv, "profile": "sandboxed", **more})
+
+
+def shell(script: str, **more: Any) -> AgentSpec:
+    """An agent that is a shell script."""
+    return spec("sh", "-c", script, **more)
+
+
+def limits(**asked: Any) -> Limits:
+    return Limits(**asked)
+
+
+def new_id() -> str:
+    return uuid7()
+
+
+async def until(holds: Callable[[], Any], what: str, seconds: float = _PATIENCE) -> None:
+    """Returns once `holds()` is true (an awaitable is awaited). AssertionError after the deadline."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = holds()
+        if asyncio.iscoroutine(found):
+            found = await found
+        if found:
+            return
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        await asyncio.sleep(0.01)
+
+
+async def items(adapter: Orchestrator, agent_id: str, since: int = 0, *, follow: bool = True) -> list[StreamItem]:
+    """The whole stream to its end."""
+    return [item async for item in adapter.stream(agent_id, since=since, follow=follow)]
+
+
+def output(found: list[StreamItem], kind: str = "stdout") -> bytes:
+    return b"".join(item.data for item in found if item.kind == kind)
+
+
+def told(found: list[StreamItem], kind: str = "state") -> list[dict[str, Any]]:
+    """The documents of `state` or `exit` items."""
+    return [json.loads(item.data) for item in found if item.kind == kind]
+
+
+async def first_output(adapter: Orchestrator, handle: AgentHandle, wanted: bytes) -> StreamItem:
+    """Waits for stdout that contains `wanted`."""
+    async with asyncio.timeout(_PATIENCE):
+        async for item in adapter.stream(handle.agent_id):
+            if item.kind == "stdout" and wanted in item.data:
+                return item
+    raise AssertionError(f"the agent ended without {wanted!r}")
+
+
+async def ended(adapter: Orchestrator, agent_id: str) -> None:
+    """Waits until the agent is over."""
+    await until(lambda: _over(adapter, agent_id), "the agent ends")
+
+
+async def _over(adapter: Orchestrator, agent_id: str) -> bool:
+    return (await adapter.get(agent_id)).state in ("exited", "failed", "lost")
+
+
+def alive(pid: int) -> bool:
+    """A process that runs; a zombie does not."""
+    row = tree.look(pid)
+    return row is not None and row.state not in "ZX"
+
+
+def running(needle: str) -> list[int]:
+    """Processes whose command line contains `needle`."""
+    found = []
+    for row in tree.scan().values():
+        try:
+            line = Path(f"/proc/{row.pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if needle.encode() in line and row.state not in "ZX":
+            found.append(row.pid)
+    return found
+
+
+def ancestors(pid: int) -> list[int]:
+    """Parents up to PID 1 of this namespace."""
+    found: list[int] = []
+    row = tree.look(pid)
+    while row is not None and row.parent:
+        found.append(row.parent)
+        row = tree.look(row.parent)
+    return found

@@ -1,0 +1,89 @@
+"""The fixtures of a contract suite, for an implementation that keeps its data in a folder of the box."""
+
+import asyncio
+import contextlib
+import json
+import shutil
+import sys
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agentbox.adapters.base import Adapter, Clock, Deps, SlotConfig, SlotName, SystemClock
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.registry import resolve
+from agentbox.settings import Paths
+
+
+class LocalStore:
+    """One store below a prefix: makes instances over it, opens, crashes and ruins it."""
+
+    def __init__(
+        self,
+        slot: SlotName,
+        impl: str,
+        prefix: Path,
+        *,
+        clock: Clock | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.cfg = SlotConfig(
+            slot=slot, use=impl, required=False, paths=Paths(prefix), box="test", options=options or {}
+        )
+        self.prefix = prefix
+        self._clock = clock or SystemClock()
+        self._opened: list[Adapter] = []
+
+    def with_options(self, **options: Any) -> "LocalStore":
+        """This store, whose next instances have these options too."""
+        self.cfg = replace(self.cfg, options={**self.cfg.options, **options})
+        return self
+
+    def beside(self, name: str) -> "LocalStore":
+        """Another store of the same kind, in a folder of its own."""
+        return LocalStore(self.cfg.slot, self.cfg.use, self.prefix / name, clock=self._clock, options=self.cfg.options)
+
+    @property
+    def directory(self) -> Path:
+        return self.cfg.directory
+
+    def make(self) -> Any:
+        """An instance that is not open."""
+        adapter = resolve(self.cfg.slot, self.cfg.use)(self.cfg, Deps(metrics=Metrics(), clock=self._clock))
+        self._opened.append(adapter)
+        return adapter
+
+    async def open(self) -> Any:
+        """An instance that is open; `close_all` closes it."""
+        adapter = self.make()
+        await adapter.open(Deadline.after(10))
+        return adapter
+
+    async def reopen(self) -> Any:
+        """Closes what is open, and opens the store again."""
+        await self.close_all()
+        return await self.open()
+
+    async def kill_backend(self) -> None:
+        """Takes the folder away under the open instance."""
+        shutil.rmtree(self.directory)
+
+    async def close_all(self) -> None:
+        while self._opened:
+            await self._opened.pop().close()
+
+    @contextlib.asynccontextmanager
+    async def worker(self, work: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+        """Another process on the same store, see `agentbox.testing.worker`. Killed when the block ends."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "agentbox.testing.worker", self.cfg.slot, self.cfg.use, str(self.prefix), json.dumps(dict(self.cfg.options)), work, *arguments,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, limit=1 << 20,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.communicate()

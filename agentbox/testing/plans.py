@@ -1,0 +1,34 @@
+"""Plans of a manifest text, with a lock that names no package: for tests of whatever reads a plan."""
+
+from agentbox.features import enabled, load_features
+from agentbox.lockfile import Lock, write
+from agentbox.manifest import parse
+from agentbox.plan import Plan, make_plan
+
+SYSTEM = "x86_64-linux"
+SHORTEST = "[meta]\nschema_version = 1\n"
+
+
+def plan_of(text: str = "", *, system: str = SYSTEM, test_hooks: bool = False) -> Plan:
+    """The plan of a manifest; `[meta]` is put in front unless `text` starts with it. ValueError when it has findings."""
+    manifest = parse(manifest_bytes(text), "agentbox.toml")
+    features = load_features()
+    lock = lock_of(enabled(manifest, features), system)
+    return make_plan(manifest, features, write(lock), lock, system, test_hooks=test_hooks)
+
+
+def manifest_bytes(text: str = "") -> bytes:
+    """What `plan_of` reads."""
+    return (text if text.startswith(("[meta]", "meta")) else SHORTEST + text).encode()
+
+
+def lock_of(features: tuple[str, ...] = ("build", "core"), *systems: str) -> Lock:
+    """A lock without rows, for these features and systems."""
+    return Lock(
+        inputs="sha256:" + "0" * 64,
+        source="debian",
+        suite="trixie",
+        python="3.13",
+        systems=systems or (SYSTEM,),
+        features=features,
+    )

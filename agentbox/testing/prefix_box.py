@@ -1,0 +1,239 @@
+"""A real box below a temporary prefix: the real boot, the real supervisord, the seal, and tiny programs of the test's.
+
+Started by root it runs as uid 1000; started by anyone else, as that user. Everything it starts dies with it.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentbox.canonical import canonical_json, digest
+from agentbox.plan.model import (
+    Api,
+    Digests,
+    Observability,
+    Plan,
+    Probe,
+    Program,
+    Ready,
+    Resources,
+    Slot,
+)
+from agentbox.render import probes, supervisord
+from agentbox.settings import PREFIX_VARIABLE, Paths
+from agentbox.supervision import procfs
+from agentbox.supervision.rpc import SupervisorClient
+
+UID = 1000
+MANIFEST = b'[meta]\nname = "box"\n'
+PYTHON = "/opt/agentbox/venv/bin/python"
+ROOTS = ("/run/agentbox", "/tmp", "/var/lib/agentbox", "/var/log", "/var/log/supervisor", "/workspace")
+_FOLDERS = ("opt/agentbox/share", "opt/agentbox/test", "etc", "run/secrets", *(root.lstrip("/") for root in ROOTS))
+
+# A program that does what ours do: backs off, serves /livez where it is the API, notifies, and stays.
+PROGRAM = """
+import http.server, sys, threading, time
+from agentbox.settings import Paths
+from agentbox.supervision.backoff import backoff
+from agentbox.supervision.notify import notify
+name, port = sys.argv[1], int(sys.argv[2])
+paths = Paths.of_this_process()
+backoff(paths, name)
+class Live(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/livez" else 404)
+        self.end_headers()
+    def log_message(self, *_):
+        pass
+if port:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Live)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+notify(paths, name)
+while True:
+    time.sleep(60)
+"""
+
+
+def box_program(name: str, priority: int, *, port: int = 0, script: str = "program.py", **changes: Any) -> Program:
+    """A required program that notifies, run from `/opt/agentbox/test/<script>` of the prefix (argv: name, port)."""
+    fields = {
+        "required": True,
+        "ready": Ready(by="notify"),
+        "argv": (PYTHON, "-I", f"{{opt}}/{script}", name, str(port)),
+    }
+    return Program(name=name, priority=priority, **{**fields, **changes})
+
+
+def once(name: str, priority: int, module: str, **changes: Any) -> Program:
+    """`bootstrap` and `bootstrap-seal`: a module of ours that runs to its end."""
+    return Program(
+        name=name, priority=priority, argv=(PYTHON, "-I", "-m", module), ready=Ready(by="exit0"), once=True, group="once",
+        **{"required": True, **changes},
+    )  # fmt: skip
+
+
+def default_programs(port: int) -> tuple[Program, ...]:
+    return (
+        once("bootstrap", 5, "agentbox.boot", env={"AGENTBOX_BOOTSTRAP_STAGE": "B"}),
+        box_program("management-api", 10, port=port),
+        box_program("agent-host", 30),
+        once("bootstrap-seal", 99, "agentbox.boot.seal", required=False),
+    )
+
+
+def make_plan(port: int, programs: tuple[Program, ...], **changes: Any) -> Plan:
+    """A small plan; `changes` are fields of Plan."""
+    _soft, nofile = __import__("resource").getrlimit(7)
+    fields: dict[str, Any] = {
+        "version": "0",
+        "name": "box",
+        "system": "x86_64-linux",
+        "dev": False,
+        "source": "debian",
+        "suite": "trixie",
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+        "features": ("core",),
+        "digests": Digests(manifest=digest(MANIFEST), lock=digest(b"lock"), seccomp=digest(b"seccomp")),
+        "resources": Resources(
+            cpus=1, memory=1 << 30, pids=512, nofile=min(nofile, 4096), tmp_size=1, log_size=1, stop_seconds=30
+        ),
+        "api": Api(
+            port=port, publish_address="127.0.0.1", auth="token", max_body=1, public_base="", token_env="BOX_TOKEN"
+        ),
+        "observability": Observability(
+            metrics_port=port + 1, publish_address="127.0.0.1", otlp_endpoint="", log_level="info"
+        ),
+        "mesh": {"mode": "standalone"},
+        "privacy": {},
+        "limits": {},
+        "slots": {"events": Slot(use="local-jsonl", required=False)},
+        "programs": programs,
+        "ports": (),
+        "probes": (Probe(id="core-venv", feature="core", kind="path", type="exec", path=PYTHON),),
+        "tmpfs": (),
+        "volumes": (),
+        "writable_roots": ROOTS,
+        "secrets": ("BOX_TOKEN",),
+        "environment": {},
+        "exceptions": (),
+        "apply": {},
+    }
+    return Plan(**{**fields, **changes})
+
+
+class PrefixBox:
+    """Use as a context manager: `start` as often as a test needs, the end kills and removes everything."""
+
+    def __init__(self) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="agentbox-", dir="/var/tmp"))
+        self.paths = Paths(self.root / "box")
+        self.process: subprocess.Popen[bytes] | None = None
+        for folder in _FOLDERS:
+            (self.paths.prefix / folder).mkdir(parents=True, exist_ok=True)
+        self.paths.venv.symlink_to(sys.prefix)
+        self.script("program.py", PROGRAM)
+
+    def __enter__(self) -> "PrefixBox":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        shutil.rmtree(self.root)
+
+    def script(self, name: str, text: str) -> None:
+        """A program of the test, below `/opt/agentbox/test`."""
+        (self.paths.at("/opt/agentbox/test") / name).write_text(text)
+
+    def install(self, plan: Plan) -> Plan:
+        """Lays out what the image would hold; returns the plan with the real paths of scripts in it."""
+        text = canonical_json(plan.to_json()).decode().replace("{opt}", str(self.paths.at("/opt/agentbox/test")))
+        plan = Plan.from_json(json.loads(text))
+        self.paths.plan.write_bytes(canonical_json(plan.to_json()))
+        self.paths.probes.write_text(probes(plan))
+        self.paths.supervisord_conf.write_text(supervisord(plan, self.paths))
+        self.paths.baked_manifest.write_bytes(MANIFEST)
+        self.paths.manifest.write_bytes(MANIFEST)
+        return plan
+
+    def start(self, env: Mapping[str, str] | None = None) -> None:
+        """Runs Stage A. Its stdout goes to `boot.log` beside the prefix."""
+        (self.root / "boot.log").touch()
+        self._give()
+        base = {"PATH": "/usr/bin:/bin", PREFIX_VARIABLE: str(self.paths.prefix), **(env or {})}
+        with (self.root / "boot.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [str(self.paths.python), "-I", "-m", "agentbox.boot"],
+                cwd=self.paths.prefix, env=base, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True, **_as_box_user(),
+            )  # fmt: skip
+
+    def wait(self, seconds: float = 20) -> int:
+        """The exit code of PID 1."""
+        assert self.process is not None
+        return self.process.wait(seconds)
+
+    def log(self) -> str:
+        return (self.root / "boot.log").read_text()
+
+    def events(self, name: str = "") -> list[dict[str, Any]]:
+        """Every event on stdout so far, of every start."""
+        found = [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
+        return [event for event in found if not name or event["event"] == name]
+
+    def until(self, condition: Callable[[], object], seconds: float = 20, what: str = "") -> None:
+        """Waits until `condition()` is true. An AssertionError shows the log."""
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                raise AssertionError(f"not within {seconds} s: {what or condition}\n{self.log()}")
+            time.sleep(0.005)
+
+    def until_event(self, name: str, seconds: float = 20) -> dict[str, Any]:
+        self.until(lambda: self.events(name), seconds, name)
+        return self.events(name)[-1]
+
+    def supervisor(self) -> SupervisorClient:
+        return SupervisorClient(self.paths)
+
+    def stop(self) -> int:
+        """SIGTERM, as the engine does."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def kill(self) -> None:
+        """SIGKILL for PID 1 and every process that carries this prefix in its environment."""
+        for pid in self._pids():
+            if procfs.alive(pid):
+                os.kill(pid, signal.SIGKILL)
+        if self.process is not None:
+            self.process.wait()
+
+    def _pids(self) -> list[int]:
+        mark = f"{PREFIX_VARIABLE}={self.paths.prefix}".encode()
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+        return found
+
+    def _give(self) -> None:
+        if os.geteuid() == 0:
+            for folder, _folders, files in os.walk(self.root):
+                for path in (folder, *(os.path.join(folder, name) for name in files)):  # noqa: PTH118
+                    os.lchown(path, UID, UID)
+
+
+def _as_box_user() -> dict[str, Any]:
+    return {"user": UID, "group": UID, "extra_groups": []} if os.geteuid() == 0 else {}

@@ -1,0 +1,96 @@
+"""A process that works on a local store and says on stdout, one JSON line each, what was acknowledged.
+
+`python -m agentbox.testing.worker SLOT IMPL PREFIX OPTIONS WORK [ARGUMENT...]`. Tests kill it.
+"""
+
+import asyncio
+import json
+import resource
+import signal
+import sys
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from agentbox.adapters.base import SlotName
+from agentbox.adapters.beads.contract import BeadSpec
+from agentbox.adapters.errors import AdapterError
+from agentbox.adapters.events.contract import NewEvent
+from agentbox.testing.local_store import LocalStore
+
+
+def say(data: Any) -> None:
+    """One acknowledged thing."""
+    sys.stdout.write(json.dumps(data) + "\n")
+    sys.stdout.flush()
+
+
+async def create_beads(adapter: Any, tasks: str = "8") -> None:
+    """Creates epics in several tasks until killed."""
+
+    async def one(task: int) -> None:
+        number = 0
+        while True:
+            bead, _ = await adapter.create_epic(
+                BeadSpec(title=f"{task}/{number}", creator="worker", data={"n": number})
+            )
+            say({"id": bead.id, "title": bead.title})
+            number += 1
+
+    await asyncio.gather(*(one(task) for task in range(int(tasks))))
+
+
+async def claim_all(adapter: Any, assignee: str) -> None:
+    """Claims until nothing is ready."""
+    while (claim := await adapter.claim_next(assignee, lease_id=str(uuid.uuid4()))) is not None:
+        say({"id": claim.bead.id})
+
+
+async def show_ready(adapter: Any) -> None:
+    """Asks what is ready, once."""
+    page = await adapter.ready(limit=500)
+    say([bead.id for bead in page.items])
+
+
+async def append_events(adapter: Any, most: str = "10000", tasks: str = "8", size: str = "200") -> None:
+    """Appends in several tasks, until killed or done."""
+    numbers = iter(range(int(most)))
+
+    async def one() -> None:
+        for number in numbers:
+            (event,) = await adapter.append([NewEvent(type="test.work", data={"n": number, "fill": "x" * int(size)})])
+            say({"n": number, "seq": event.seq, "hash": event.hash})
+
+    await asyncio.gather(*(one() for _ in range(int(tasks))))
+
+
+async def append_until_full(adapter: Any, most_bytes: str) -> None:
+    """Appends until no file may grow any more, then says which error came."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that a write beyond the limit is EFBIG, in part first
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(most_bytes), int(most_bytes)))
+    while True:
+        try:
+            (event,) = await adapter.append([NewEvent(type="test.work", data={"fill": "x" * 777})])
+        except AdapterError as error:
+            say({"error": type(error).__name__})
+            return
+        say({"seq": event.seq, "hash": event.hash})
+
+
+WORK: Mapping[str, Callable[..., Awaitable[None]]] = {
+    "create-beads": create_beads, "claim-all": claim_all, "show-ready": show_ready, "append-events": append_events, "append-until-full": append_until_full,
+}  # fmt: skip
+
+
+async def main(slot: str, impl: str, prefix: str, options: str, work: str, *arguments: str) -> None:
+    store = LocalStore(cast(SlotName, slot), impl, Path(prefix), options=json.loads(options))
+    adapter = await store.open()
+    try:
+        await WORK[work](adapter, *arguments)
+    finally:
+        await store.close_all()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,83 @@
+"""Samples, percentiles, host, and the JSON file that keeps every raw number."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def percentile(samples: Sequence[float], share: float) -> float:
+    """The nearest-rank percentile; `share` in 0..1. Raises ValueError for no samples."""
+    if not samples:
+        raise ValueError("no samples")
+    ordered = sorted(samples)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+@dataclass
+class Claim:
+    """One measured claim: raw samples in the unit named, a bound or none, conditions in words."""
+
+    name: str
+    unit: str
+    samples: list[float]
+    must_p95: float | None = None
+    conditions: str = ""
+    peer: str = ""  # name of the claim it is compared with, measured in the same run
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def summary(self) -> dict[str, Any]:
+        """Percentiles beside the raw samples."""
+        numbers = {
+            "p50": percentile(self.samples, 0.5),
+            "p95": percentile(self.samples, 0.95),
+            "p99": percentile(self.samples, 0.99),
+        }
+        return {**self.__dict__, **numbers, "n": len(self.samples), "median": statistics.median(self.samples)}
+
+
+def host() -> dict[str, Any]:
+    """What the numbers were measured on."""
+    model = next(
+        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        "",
+    )
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+    )
+    return {
+        "cpus": os.cpu_count(), "cpu": model, "kernel": platform.release(), "python": platform.python_version(),
+        "load": os.getloadavg()[0], "commit": commit.stdout.strip(), "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }  # fmt: skip
+
+
+def keep(bench: str, claims: Sequence[Claim]) -> Path:
+    """Writes `results/<bench>.json` and prints a table."""
+    RESULTS.mkdir(exist_ok=True)
+    rows = [claim.summary() for claim in claims]
+    target = RESULTS / f"{bench}.json"
+    target.write_text(json.dumps({"bench": bench, "host": host(), "claims": rows}, indent=1, sort_keys=True) + "\n")
+    for row in rows:
+        bound = f"  must {row['must_p95']:g}" if row["must_p95"] is not None else ""
+        print(
+            f"{row['name']:<44} n={row['n']:<5} p50 {row['p50']:9.3f}  p95 {row['p95']:9.3f}  p99 {row['p99']:9.3f} {row['unit']}{bound}"
+        )
+    return target
+
+
+def seconds_of(action: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started

@@ -1,0 +1,25 @@
+# Checks of the image, one derivation each; `nix flake check` builds them all.
+{ build, sources, image, arch }:
+let
+  budget = 150 * 1000 * 1000; # bytes, compressed: box.md's limit for the core profile
+  spec = builtins.toJSON {
+    inherit arch budget;
+    sbom = "${image.sbom}/opt/agentbox/share/sbom.cdx.json";
+    layers = map (each: { inherit (each) name packed; tree = each.tree.out; listed = each.tree.list; }) image.layers;
+  };
+  check = name: build.run {
+    name = "check-${name}";
+    folders = [ sources.check ];
+    module = "agentbox.image.check";
+    attributes = { inherit spec; passAsFile = [ "spec" ]; };
+    args = [ name "@spec" (placeholder "out") ];
+  };
+in
+{
+  manifest = image.plan; # rendering runs every rule first
+  render = image.compose;
+  layers = check "layers";
+  ldcache = check "ldcache";
+  sbom = check "sbom";
+  budget = check "budget";
+}

@@ -1,0 +1,6 @@
+# Unpacks $wheels (zip archives) into $out with $busybox.
+set -eu
+"$busybox" mkdir -p "$out"
+for wheel in $wheels; do
+  "$busybox" unzip -q -o "$wheel" -d "$out"
+done

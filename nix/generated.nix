@@ -1,0 +1,17 @@
+# What the plan says, rendered by the product's own renderer: the files of layer `config`.
+{ build, sources, libraries, target, testHooks }:
+build.run {
+  name = "plan";
+  folders = [ sources.plan libraries ];
+  module = "agentbox.render.build";
+  args = [
+    "--manifest"
+    "${sources.manifest}/agentbox.toml"
+    "--lock"
+    "${sources.manifest}/agentbox.lock"
+    "--system"
+    target
+    "--out"
+    (placeholder "out")
+  ] ++ (if testHooks then [ "--test-hooks" ] else [ ]);
+}

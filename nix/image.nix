@@ -1,0 +1,85 @@
+# One system's image: trees, layers, archive.
+{ root, lock, build, sources, tools, libraries, arch, revision, version, testHooks ? false }:
+let
+  inherit (lock) python;
+  target = { amd64 = "x86_64-linux"; arm64 = "aarch64-linux"; }.${arch};
+  debian = lock.debian arch;
+  wheels = lock.wheels arch;
+  npm = lock.npm arch;
+
+  mkTree = import ./debian/rootfs.nix { inherit build sources tools python; };
+  inherit (import ./debian/python.nix { inherit lock build; }) ofLayer;
+  npmOf = (import ./debian/npm.nix { inherit lock; }).ofLayer;
+  features = import ./features.nix { inherit root; };
+  plan = import ./generated.nix { inherit build sources libraries target testHooks; };
+
+  sbom = import ./sbom.nix { inherit lock build sources tools arch plan debian wheels npm; };
+
+  debianOf = layer: map (row: { inherit (row) name version path; })
+    (builtins.filter (row: lock.layerOf "base" row == layer) debian);
+  interpreter = builtins.head (builtins.filter (row: row.name == "python${python}-minimal") debian);
+
+  # Layers of optional features, in order of their names: those that any row asks for.
+  optional = builtins.filter (name: builtins.substring 0 2 name == "f-")
+    (builtins.attrNames (builtins.listToAttrs
+      (map (row: { name = lock.layerOf "base" row; value = null; }) (debian ++ wheels ++ npm))));
+  ownLinks = layer: if layer == "f-shared" then [ ] else features.links [ (builtins.substring 2 (-1) layer) ];
+
+  specs = [
+    { layer = "base"; spec = { skeleton = true; debian = debianOf "base"; links = features.links [ "core" ]; }; }
+    { layer = "python"; spec = { environment = interpreter.version; wheels = ofLayer "python" wheels; }; }
+  ] ++ map
+    (layer: { inherit layer; spec = { debian = debianOf layer; wheels = ofLayer layer wheels; npm = npmOf layer npm; links = ownLinks layer; }; })
+    optional ++ [
+    { layer = "app"; spec = { application = sources.application; }; }
+    { layer = "config"; spec = { overlays = [ [ "generated:config" plan ] [ "generated:sbom" sbom ] ]; }; }
+  ];
+
+  trees = map (each: { name = each.layer; tree = mkTree each; }) specs;
+  layer = { name, tree }: build.run {
+    name = "layer-${name}";
+    folders = [ sources.oci ];
+    module = "agentbox.image.oci.layer";
+    args = [ tree.out tree.list (placeholder "out") ];
+  };
+  layers = map (each: each // { packed = layer each; }) trees;
+
+  archive = build.run {
+    name = "agentbox-${version}-${arch}.tar";
+    folders = [ sources.oci ];
+    module = "agentbox.image.oci.archive";
+    attributes = {
+      passAsFile = [ "spec" ];
+      spec = builtins.toJSON {
+        inherit arch revision;
+        plan = "${share}/plan.json";
+        layers = map (each: { inherit (each) name; packed = each.packed; listed = each.tree.list; }) layers;
+      };
+    };
+    args = [ "@spec" (placeholder "out") ];
+  };
+  share = "${plan}/opt/agentbox/share";
+  compose = build.run {
+    name = "compose";
+    folders = [ ./. sources.plan libraries ];
+    module = "compose_folder";
+    args = [ "${share}/plan.json" "${share}/agentbox.toml" archive (placeholder "out") ];
+  };
+  rootfs = derivation {
+    name = "rootfs";
+    inherit (build) system;
+    builder = "${build.seed}/bin/bash";
+    args = [ ./merge.sh ];
+    busybox = "${build.seed}/bin/busybox";
+    trees = map (each: each.tree.out) trees;
+  };
+in
+{
+  inherit archive plan sbom compose rootfs trees layers;
+  # Every derivation between the locked files and the archive, by name: what `agentbox verify` builds again.
+  steps = builtins.listToAttrs (
+    [ { name = "plan"; value = plan; } { name = "sbom"; value = sbom; } { name = "image"; value = archive; } ]
+    ++ map (each: { name = "tree-${each.name}"; value = each.tree; }) trees
+    ++ map (each: { name = "layer-${each.name}"; value = each.packed; }) layers
+  );
+}

@@ -1,0 +1,61 @@
+# Everything this flake offers. `packages` and `checks` need neither nixpkgs nor a network, only the files that
+# `agentbox fetch` put into the store.
+{ self, nixpkgs }:
+let
+  root = ./..;
+  locked = (builtins.fromTOML (builtins.readFile (root + "/agentbox.lock"))).systems;
+  arches = { x86_64-linux = "amd64"; aarch64-linux = "arm64"; };
+  # A copy without git says its commit in a file.
+  stated = root + "/.revision";
+  unsaid = if builtins.pathExists stated then builtins.head (builtins.split "\n" (builtins.readFile stated)) else "dirty";
+  revision = self.rev or unsaid;
+  version = builtins.head (builtins.match ".*\n__version__ = \"([^\"]*)\".*" (builtins.readFile (root + "/agentbox/__init__.py")));
+  sources = import ./sources.nix { inherit root; };
+
+  # `host` builds, `arch` is built for: unpacking runs no foreign code.
+  on = host:
+    let
+      lock = import ./lock.nix { inherit root; arch = host; };
+      unpacked = import ./debian/unpack.nix {
+        inherit (lock) seed system python;
+        rows = lock.debian host;
+        arch = host;
+      };
+      build = unpacked // { inherit (lock) seed system; };
+      wheels = import ./debian/python.nix { inherit lock build; };
+      tools = wheels.tools (lock.wheels host);
+      image = arch: testHooks: import ./image.nix {
+        inherit root lock build sources tools arch revision version testHooks;
+        libraries = libraries;
+      };
+      native = image host false;
+      pythonTree = (builtins.head (builtins.filter (each: each.name == "python") native.trees)).tree;
+      libraries = "${pythonTree}/opt/agentbox/venv/lib/python${lock.python}/site-packages";
+    in
+    { inherit lock build native image; };
+
+  # Only what the lock covers.
+  systems = builtins.listToAttrs (map (name: { inherit name; value = arches.${name}; }) locked);
+  forSystems = f: builtins.mapAttrs f systems;
+  crossImages = here: builtins.listToAttrs
+    (map (arch: { name = "image-${arch}"; value = (here.image arch false).archive; }) (builtins.attrValues systems));
+in
+{
+  packages = forSystems (system: host:
+    let here = on host; in
+    {
+      default = here.native.archive;
+      image = here.native.archive;
+      compose = here.native.compose;
+      supervisord = here.native.plan;
+      sbom = here.native.sbom;
+      rootfs = here.native.rootfs;
+      image-test-hooks = (here.image host true).archive;
+    } // crossImages here);
+
+  checks = forSystems (system: arch:
+    let here = on arch; in
+    import ./checks { inherit (here) build; inherit sources arch; image = here.native; });
+
+  legacyPackages = forSystems (system: host: { steps = (on host).native.steps; });
+}

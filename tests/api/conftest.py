@@ -1,0 +1,50 @@
+"""One real API (and agent-host) for the tests of a module; a test that breaks it starts its own."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentbox.client import BoxClient
+from agentbox.testing.api_box import ApiBox
+
+
+@pytest.fixture(scope="module")
+def prefix() -> Iterator[Path]:
+    """A folder with a short name: a unix socket's path has 107 bytes at most."""
+    folder = Path(tempfile.mkdtemp(prefix="abx-", dir="/var/tmp"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def box(prefix: Path) -> Iterator[ApiBox]:
+    with ApiBox(prefix) as running:
+        yield running
+
+
+@pytest.fixture
+def client(box: ApiBox) -> Iterator[BoxClient]:
+    with box.client() as made:
+        yield made
+
+
+@pytest.fixture
+def own_box() -> Iterator[Callable[..., ApiBox]]:
+    """Starts boxes of this test's own."""
+    folders: list[Path] = []
+    boxes: list[ApiBox] = []
+
+    def start(**changes: Any) -> ApiBox:
+        folders.append(Path(tempfile.mkdtemp(prefix="abx-", dir="/var/tmp")))
+        boxes.append(ApiBox(folders[-1], **changes).__enter__())
+        return boxes[-1]
+
+    yield start
+    for running in boxes:
+        running.__exit__(None, None, None)
+    for folder in folders:
+        shutil.rmtree(folder)

@@ -1,0 +1,41 @@
+"""What the tests of the API share."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from agentbox.client import BoxClient, LogItem, Task
+
+
+def spec(*argv: str, **more: Any) -> dict[str, Any]:
+    """An AgentSpec on the wire."""
+    return {"name": "test", "argv": list(argv), "profile": "sandboxed", **more}
+
+
+def sh(script: str, **more: Any) -> dict[str, Any]:
+    """A spec that runs a shell script."""
+    return spec("/bin/sh", "-c", script, **more)
+
+
+def read_all(client: BoxClient, task_id: str, **options: Any) -> tuple[list[LogItem], Task]:
+    """Every item of a task's log, and the finished task."""
+    items: list[LogItem] = []
+    for item in client.task_logs(task_id, **options):
+        if isinstance(item, Task):
+            return items, item
+        items.append(item)
+    raise AssertionError("the log ended without a task")
+
+
+def text(items: list[LogItem], kind: str = "stdout") -> str:
+    """All output of one kind."""
+    return b"".join(item.data for item in items if item.kind == kind).decode()
+
+
+def until(condition: Callable[[], Any], seconds: float = 10) -> Any:
+    """Waits for a true value and returns it. An AssertionError past the deadline."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.01)
+    return found

@@ -1,0 +1,48 @@
+"""events local-jsonl keeps the contract of the slot, whichever way it syncs."""
+
+import pytest_asyncio
+
+from agentbox.testing.contracts.events import EventsContract
+from agentbox.testing.local_store import LocalStore
+
+
+@pytest_asyncio.fixture
+async def store(tmp_path, clock, request):
+    made = LocalStore("events", "local-jsonl", tmp_path, clock=clock, options={"fsync": request.cls.fsync})
+    yield made
+    await made.close_all()
+
+
+@pytest_asyncio.fixture
+async def adapter(store):
+    return await store.open()
+
+
+class TestLocalJsonl(EventsContract):
+    fsync = "group"
+
+
+class TestAlways(EventsContract):
+    fsync = "always"
+
+
+class TestInterval(EventsContract):
+    fsync = "interval"
+
+
+def test_the_vector_of_the_specification():
+    """The record of slots.md 3.4 hashes to the value stated there."""
+    from datetime import UTC, datetime
+
+    import rfc8785
+
+    from agentbox.adapters.events.chain import link
+    from agentbox.adapters.events.contract import GENESIS
+
+    record = {
+        "agent_id": None, "data": {"reason": "start"}, "id": "01938f5e-0000-7000-8000-000000000000", "session_id": None,
+        "source": "urn:agentbox:box:test", "subject": None, "trace_id": None, "type": "journal.opened",
+    }  # fmt: skip
+    members = {name: rfc8785.dumps(value) for name, value in record.items()}
+    _, digest = link(members, 0, datetime(2026, 1, 1, tzinfo=UTC), GENESIS)
+    assert digest == "d1c1ba08673ee380b436de4b225a66b6c6e1b9bd52f4f5d25e40a512cc373253"

@@ -1,0 +1,132 @@
+"""orchestrator local-process against a real agent-host."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentbox.adapters.base import Deps, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import BackendError
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.orchestrator.contract import Orchestrator
+from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator, connect
+from agentbox.adapters.orchestrator.record import RecordLine, follow_record
+from agentbox.testing.agent_host import AgentHostBox
+from agentbox.testing.contracts.orchestrator import OrchestratorContract
+from agentbox.testing.contracts.orchestrator_lab import until
+
+
+def _adapter(box: AgentHostBox) -> LocalProcessOrchestrator:
+    config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
+    return LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
+
+
+class LocalLab:
+    """An agent-host below a folder of the test."""
+
+    def __init__(self, prefix: Path) -> None:
+        self._prefix = prefix
+        self._box: AgentHostBox | None = None
+        self.adapter: Any = None
+
+    @property
+    def box(self) -> AgentHostBox:
+        assert self._box is not None
+        return self._box
+
+    @property
+    def root_pid(self) -> int:
+        return self.box.pid
+
+    @property
+    def workspace(self) -> Path:
+        return self.box.paths.workspace
+
+    async def start(
+        self, *, limits: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None, scale: float = 1
+    ) -> Orchestrator:
+        self._box = AgentHostBox(self._prefix, limits=limits, options=options, scale=scale)
+        self._box.start()
+        return await self._open()
+
+    async def leave(self) -> None:
+        await self.adapter.close()
+
+    async def crash(self) -> None:
+        self.box.kill()
+        await self.adapter.close()
+
+    async def restart(self) -> Orchestrator:
+        if not self.box.running:
+            self.box.start()
+        return await self._open()
+
+    async def record(self, count: int, *, take: bool = True) -> list[RecordLine]:
+        found: list[RecordLine] = []
+        enough = asyncio.Event()
+
+        async def keep(lines: tuple[RecordLine, ...]) -> None:
+            found.extend(lines)
+            if len(found) >= count:
+                enough.set()
+                if not take:
+                    raise BackendError("the journal is away", slot="events", impl="test")
+
+        following = asyncio.create_task(follow_record(self.box.paths, keep))
+        async with asyncio.timeout(10):
+            await enough.wait()
+            if take:
+                await until(self._nothing_waits, "all lines are taken")
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        return found
+
+    async def _nothing_waits(self) -> bool:
+        client, _ = await connect(self.box.paths, Deadline.after(5))
+        try:
+            found = await client.call("record.read", {"after": 0}, Deadline.after(5))
+        finally:
+            await client.close()
+        return not found["items"]
+
+    async def _open(self) -> Orchestrator:
+        self.adapter = _adapter(self.box)
+        await self.adapter.open(Deadline.after(5))
+        found: Orchestrator = self.adapter
+        return found
+
+    async def close(self) -> None:
+        if self.adapter is not None:
+            await self.adapter.close()
+        if self._box is not None:
+            self._box.stop()
+
+
+@pytest.fixture(scope="module")
+def shared_box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
+    box = AgentHostBox(tmp_path_factory.mktemp("box"))
+    box.start()
+    yield box
+    box.stop()
+
+
+@pytest.fixture
+async def adapter(shared_box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
+    found = _adapter(shared_box)
+    await found.open(Deadline.after(5))
+    yield found
+    await found.close()
+
+
+@pytest.fixture
+async def lab(tmp_path: Path) -> AsyncIterator[LocalLab]:
+    made = LocalLab(tmp_path)
+    yield made
+    await made.close()
+
+
+class TestLocalProcess(OrchestratorContract):
+    pass

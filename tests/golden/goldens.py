@@ -1,0 +1,44 @@
+"""The golden files: what each manifest in this folder is rendered to, whole. Run this file to write them anew."""
+
+from pathlib import Path
+
+from agentbox.features import enabled, load_features
+from agentbox.lockfile import write as lock_bytes
+from agentbox.manifest import load
+from agentbox.plan import make_plan
+from agentbox.render.files import write
+from agentbox.render.targets import ALL, Given, render
+from agentbox.testing.plans import SYSTEM, lock_of
+
+HERE = Path(__file__).parent
+REFRESH = "python tests/golden/goldens.py"
+_IMAGE = f"agentbox:golden@sha256:{'0' * 64}"
+_COPIES = ("agentbox.toml", "seccomp/agentbox.json")  # inputs, unchanged
+
+
+def cases() -> list[Path]:
+    """One folder a manifest."""
+    return sorted(path.parent for path in HERE.glob("*/agentbox.toml"))
+
+
+def rendered(case: Path) -> dict[str, bytes]:
+    """Every generated file of a case by relative path."""
+    manifest, features = load(case / "agentbox.toml"), load_features()
+    lock = lock_of(enabled(manifest, features))
+    plan = make_plan(manifest, features, lock_bytes(lock), lock, SYSTEM)
+    files = render(ALL, Given(plan, manifest.raw, _IMAGE))
+    return {name: content for name, content in files.items() if name not in _COPIES}
+
+
+def refresh() -> None:
+    """Removes what is no longer rendered, writes the rest."""
+    for case in cases():
+        files = rendered(case)
+        for old in case.iterdir():
+            if old.name != "agentbox.toml" and old.name not in files:
+                old.unlink()
+        write(files, case)
+
+
+if __name__ == "__main__":
+    refresh()

@@ -1,0 +1,91 @@
+"""Each derivation sees what its entry modules import, and no more: more would rebuild layers for nothing."""
+
+import ast
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from agentbox.settings import CHECKOUT
+
+SOURCES: dict[str, list[str]] = tomllib.loads((CHECKOUT / "nix/sources.toml").read_text())
+ENTRIES = {
+    "tree": ["agentbox/image/tree/__main__.py"],
+    "oci": ["agentbox/image/oci/layer.py", "agentbox/image/oci/archive.py"],
+    "check": ["agentbox/image/check/__main__.py"],
+    "sbom": ["agentbox/image/sbom/__main__.py"],
+    "plan": ["agentbox/render/build.py", "nix/compose_folder.py"],
+}
+DISCOVERED = {"plan": ("agentbox/rules/", "agentbox/manifest/")}  # folders whose modules are found by listing them
+
+
+def covered(path: str, wanted: list[str]) -> bool:
+    return any(path == entry or path.startswith(f"{entry}/") for entry in wanted)
+
+
+def imports(file: str) -> set[str]:
+    """The files of this repository that a file imports, at its top or inside functions."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse((CHECKOUT / file).read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "agentbox":
+            found |= _files(node.module, [alias.name for alias in node.names])
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                found |= _files(alias.name, []) if alias.name.split(".")[0] == "agentbox" else set()
+    return found
+
+
+def _files(module: str, names: list[str]) -> set[str]:
+    base = module.replace(".", "/")
+    candidates = [f"{base}.py", *(f"{base}/{name}.py" for name in names)]
+    parts = base.split("/")
+    candidates += ["/".join([*parts[:depth], "__init__.py"]) for depth in range(1, len(parts) + 1)]
+    return {path for path in candidates if (CHECKOUT / path).is_file()}
+
+
+def closure(name: str) -> set[str]:
+    """Everything that the entry modules reach. A package file that the filter leaves out is none: the package is then a
+    namespace, and what it re-exports is not imported."""
+    seen: set[str] = set()
+    pending = list(ENTRIES[name])
+    while pending:
+        file = pending.pop()
+        if file in seen or (file.endswith("__init__.py") and not covered(file, SOURCES[name])):
+            continue
+        seen.add(file)
+        pending += imports(file)
+    return {path for path in seen if path.startswith("agentbox/")}
+
+
+@pytest.mark.parametrize("name", sorted(ENTRIES))
+def test_nothing_that_is_imported_is_missing(name: str) -> None:
+    """Every file that the entry modules reach is in the filter."""
+    reached = closure(name)
+    assert len(reached) > 2
+    assert sorted(path for path in reached if not covered(path, SOURCES[name])) == []
+
+
+@pytest.mark.parametrize("name", sorted(ENTRIES))
+def test_nothing_is_there_that_is_not_imported(name: str) -> None:
+    """Every module in the filter is reached, save those that are found by listing a folder."""
+    inside = {
+        path.relative_to(CHECKOUT).as_posix()
+        for entry in SOURCES[name]
+        if entry.startswith("agentbox/")
+        for path in ([CHECKOUT / entry] if entry.endswith(".py") else (CHECKOUT / entry).rglob("*.py"))
+    }
+    idle = {path for path in inside - closure(name) if not path.endswith("__init__.py")}
+    assert sorted(path for path in idle if not path.startswith(DISCOVERED.get(name, ()))) == []
+
+
+def test_every_list_is_used_and_exists() -> None:
+    """No list without an entry, no entry of a list that does not exist."""
+    assert set(SOURCES) == {*ENTRIES, "application", "manifest"}
+    assert [entry for entries in SOURCES.values() for entry in entries if not (CHECKOUT / entry).exists()] == []
+
+
+def test_the_flake_is_thin() -> None:
+    """flake.nix imports one file and holds no string of another language."""
+    text = Path(CHECKOUT / "flake.nix").read_text()
+    assert len(text.splitlines()) < 60
+    assert "''" not in text

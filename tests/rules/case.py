@@ -1,0 +1,70 @@
+"""A case of the rules: a manifest, its options in the leading comments, a lock beside it, and what must be found."""
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from agentbox.features import load_features
+from agentbox.manifest import load
+from agentbox.rules import MISSING, Report, read_lock, run
+
+FOLDER = Path(__file__).parent / "cases"
+
+
+@dataclass(frozen=True)
+class Case:
+    """`trips-*` lists its own code, `clean-*` never does."""
+
+    path: Path
+
+    @property
+    def code(self) -> str:
+        return self.path.parent.name
+
+    @property
+    def trips(self) -> bool:
+        return self.path.name.startswith("trips-")
+
+    @cached_property
+    def expected(self) -> list[str]:
+        return self.path.with_suffix(".expect").read_text().splitlines()
+
+    @cached_property
+    def options(self) -> list[str]:
+        lines = self.path.read_text().splitlines()
+        return [line.removeprefix("# ") for line in lines if line.startswith("# ")]
+
+    @cached_property
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments of `agentbox.rules.run`."""
+        words = [word for line in self.options if line.startswith("args: ") for word in line.split()[1:]]
+        found: dict[str, Any] = {"features": load_features()}
+        if "--check-env" in words:
+            pairs = (line.removeprefix("env: ").split("=", 1) for line in self.options if line.startswith("env: "))
+            found["environment"] = dict(pairs)
+        found["systems"] = [after for word, after in itertools.pairwise(words) if word == "--system"]
+        beside = self.path.with_suffix(".lock")
+        if beside.exists():
+            found["lock"] = read_lock(beside)
+        elif "lock: missing" in self.options:
+            found["lock"] = MISSING
+        return found
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that the case sets."""
+        return dict(self.arguments.get("environment", {}))
+
+    def report(self) -> Report:
+        return run(load(self.path), **self.arguments)
+
+    def found(self) -> list[str]:
+        """One line a finding, `CODE KEY LINE:COL`, sorted."""
+        return sorted(f"{f.code} {f.key or '-'} {f.line}:{f.column}" for f in self.report().findings)
+
+
+def cases() -> list[Case]:
+    """Every case."""
+    return [Case(path) for path in sorted(FOLDER.glob("*/*.toml"))]

@@ -1,0 +1,107 @@
+"""What happens to a manifest that has every key, when one of them is spoilt."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from case import Case, cases
+
+from agentbox.features import load_features
+from agentbox.manifest import keys, parse
+from agentbox.manifest.bundle import properties
+from agentbox.manifest.keys import generic
+from agentbox.rules import discover, run
+
+FULL = (Path(__file__).parent / "full.toml").read_text()
+LINES = FULL.split("\n")
+FEATURES = load_features()
+VALUES = {
+    "boolean": "true",
+    "integer": "12345",
+    "float": "1.25",
+    "string": '"text here"',
+    "array": "[[1]]",
+    "table": "{ zzz = 1 }",
+    "date": "1979-05-27",
+}
+FITS = {"boolean": {"boolean"}, "integer": {"integer"}, "number": {"integer", "float"}, "string": {"string"}}
+SCHEMAS = dict(properties())
+
+
+def written() -> Iterator[tuple[int, str, str]]:
+    """Line number from 1, key path, name, of every key of the full manifest."""
+    table = ""
+    for number, line in enumerate(LINES, 1):
+        if header := re.fullmatch(r"\[(.+)\]", line):
+            table = header[1]
+        elif pair := re.match(r"([a-z_]+) = ", line):
+            yield number, f"{table}.{pair[1]}", pair[1]
+
+
+def with_line(number: int, text: str) -> bytes:
+    return "\n".join([*LINES[: number - 1], text, *LINES[number:]]).encode()
+
+
+def found(data: bytes) -> set[tuple[str, int]]:
+    """Code and line of all findings."""
+    tomllib.loads(data.decode())
+    return {(finding.code, finding.line) for finding in run(parse(data, "x"), features=FEATURES).findings}
+
+
+WRITTEN = list(written())
+
+
+def test_the_full_manifest_has_every_key() -> None:
+    """Of each `_env` and `_file` pair one, and the schema takes all."""
+    have = {generic(path) for _, path, _ in WRITTEN}
+    for path in set(keys()) - have:
+        partner = path.replace("_env", "_file") if path.endswith("_env") else path.replace("_file", "_env")
+        assert partner in have, path
+    assert parse(FULL.encode(), "x").findings == ()
+
+
+@pytest.mark.parametrize(("number", "path", "name"), WRITTEN, ids=[path for _, path, _ in WRITTEN])
+def test_a_wrong_type_is_found_at_its_line(number: int, path: str, name: str) -> None:
+    """Every type that the key does not take."""
+    fits = FITS.get(SCHEMAS[path]["type"], {SCHEMAS[path]["type"]}) - {"array"}
+    for kind, value in VALUES.items():
+        if kind not in fits:
+            assert ("E016", number) in found(with_line(number, f"{name} = {value}")), value
+
+
+@pytest.mark.parametrize(("number", "path", "name"), WRITTEN, ids=[path for _, path, _ in WRITTEN])
+def test_a_misspelt_key_is_found_at_its_line(number: int, path: str, name: str) -> None:
+    """One letter more; the right name is among the suggestions."""
+    line = LINES[number - 1].replace(name, f"{name}z", 1)
+    report = run(parse(with_line(number, line), "x"), features=FEATURES)
+    mine = [finding for finding in report.findings if finding.code == "E016" and finding.line == number]
+    assert [finding.kind for finding in mine] == ["unknown-key"]
+    assert f"`{name}`" in mine[0].remedy
+
+
+@pytest.mark.parametrize(("number", "path", "name"), WRITTEN, ids=[path for _, path, _ in WRITTEN])
+def test_a_deleted_key_is_never_an_exception(number: int, path: str, name: str) -> None:
+    """Absent keys take their default; rules run on."""
+    assert isinstance(found(with_line(number, "")), set)
+
+
+UNMOVED = [case for case in cases() if case.trips and "**" not in discover()[case.code].reads]
+
+
+@pytest.mark.parametrize("case", UNMOVED, ids=lambda case: f"{case.code}-{case.path.stem}")
+def test_a_wrong_value_elsewhere_hides_nothing(case: Case) -> None:
+    """A wrongly typed key that the rule does not read leaves its findings as they are."""
+    spoilt = run(parse(_spoilt(case.path.read_text()), "x"), **case.arguments).findings
+    assert "resources.stop_seconds" not in discover()[case.code].reads
+    assert "resources.stop_seconds" in [found.key for found in spoilt if found.code == "E016"]
+    own = [found.key for found in case.report().findings if found.code == case.code]
+    assert [found.key for found in spoilt if found.code == case.code] == own
+
+
+def _spoilt(text: str) -> bytes:
+    wrong = 'stop_seconds = "x"'
+    if "[resources]" in text:
+        return text.replace("[resources]", f"[resources]\n{wrong}", 1).encode()
+    return f"{text}\n[resources]\n{wrong}\n".encode()

@@ -1,0 +1,1 @@
+"""What the runtime contract runs against: real boxes, started from the rendered files."""

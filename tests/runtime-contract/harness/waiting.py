@@ -1,0 +1,20 @@
+"""Waiting on a condition with a deadline; never a fixed sleep."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+_POLL_SECONDS = 0.02
+
+
+def wait_for(condition: Callable[[], T | None], seconds: float, what: str) -> T:
+    """The first true value of `condition`. Fails with `what` and the last value when the deadline passes."""
+    deadline = time.monotonic() + seconds
+    while True:
+        last = condition()
+        if last:
+            return last
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what} (last: {last!r})")
+        time.sleep(_POLL_SECONDS)

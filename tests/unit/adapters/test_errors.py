@@ -1,0 +1,56 @@
+"""Errors of the slots and their problem documents."""
+
+import pytest
+
+from agentbox.adapters import errors
+from agentbox.adapters.errors import ERRORS, AdapterError, from_problem
+
+# slots.md 2.3
+TABLE = {
+    "adapter-disabled": (503, False), "slot-unavailable": (503, True), "adapter-timeout": (504, True),
+    "backend-error": (502, True), "redaction-unavailable": (503, True), "rate-limited": (429, True),
+    "validation": (400, False), "not-found": (404, False), "already-claimed": (409, False), "lease-lost": (409, False),
+    "invalid-transition": (409, False), "dependency-cycle": (409, False), "container-not-empty": (409, False),
+    "stale-generation": (409, False), "model-mismatch": (409, False), "contract-mismatch": (409, False),
+    "precondition-failed": (412, False), "permission-denied": (403, False), "cursor-expired": (410, False),
+    "value-too-large": (413, False), "unsupported-patch": (415, False), "patch-failed": (422, False),
+    "spawn-failed": (422, False), "quota-exceeded": (507, False), "embedding-failed": (500, False), "integrity": (500, False),
+}  # fmt: skip
+
+
+def test_the_table_is_that_of_the_specification():
+    """Each code with its status and whether it may be tried again."""
+    assert {code: (kind.status, kind.retryable) for code, kind in ERRORS.items()} == TABLE
+
+
+@pytest.mark.parametrize("kind", ERRORS.values(), ids=lambda kind: kind.__name__)
+def test_an_error_survives_its_problem(kind):
+    """The same class, sentence and members; a problem has the members of RFC 9457."""
+    error = kind("cannot do it: so", **{name: [name] for name in kind.names})
+    problem = error.to_problem("r1")
+    assert problem["type"] == f"urn:agentbox:problem:{kind.code}"
+    assert problem["instance"] == "urn:agentbox:request:r1"
+    again = from_problem(problem, error.status)
+    assert (type(again), again.message, again.members) == (kind, error.message, error.members)
+
+
+def test_wrong_members_are_a_bug():
+    """None missing, none more."""
+    for members in ({}, {"resource": "x"}, {"resource": "x", "id": "y", "more": 1}):
+        with pytest.raises(TypeError):
+            errors.NotFound("x", **members)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (401, errors.PermissionDenied), (403, errors.PermissionDenied), (404, errors.NotFound),
+        (409, errors.InvalidTransition), (412, errors.PreconditionFailed), (413, errors.ValueTooLarge),
+        (429, errors.RateLimited), (503, errors.SlotUnavailable), (500, errors.BackendError), (418, errors.BackendError),
+    ],
+)  # fmt: skip
+def test_a_body_without_a_code_maps_by_status(status, kind):
+    """As a peer that is no agentbox answers."""
+    error = from_problem({"title": "no"}, status)
+    assert type(error) is kind
+    assert isinstance(error, AdapterError)

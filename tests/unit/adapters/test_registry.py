@@ -1,0 +1,68 @@
+"""The table of implementations, the table of methods, and the schema agree."""
+
+import inspect
+import json
+
+import pytest
+
+from agentbox.adapters.base import SLOTS
+from agentbox.adapters.errors import UnknownAdapterImpl
+from agentbox.adapters.methods import CONTRACTS, METHODS
+from agentbox.adapters.off import protocol_methods
+from agentbox.adapters.registry import allowed, resolve, shipped
+from agentbox.settings import CHECKOUT
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+def test_registry_is_the_enum_of_the_schema(slot):
+    """The same names in the same order."""
+    schema = json.loads((CHECKOUT / "schema/sections/adapters.json").read_bytes())
+    assert list(allowed(slot)) == schema["properties"][slot]["properties"]["use"]["enum"]
+
+
+@pytest.mark.parametrize(("slot", "impl"), [(slot, impl) for slot in SLOTS for impl in shipped(slot)])
+def test_a_shipped_class_says_what_it_is(slot, impl):
+    """Its slot and name are those of its row, and it has each method of the Protocol with the same parameters."""
+    kind = resolve(slot, impl)
+    assert (kind.slot, kind.impl) == (slot, impl)
+    if impl != "off":
+        for name, declared in protocol_methods(CONTRACTS[slot]).items():
+            ours = inspect.signature(getattr(kind, name)).parameters
+            wanted = inspect.signature(declared).parameters
+            assert [(p.name, p.kind, p.default) for p in ours.values()] == [
+                (p.name, p.kind, p.default) for p in wanted.values()
+            ]
+
+
+@pytest.mark.parametrize(
+    ("slot", "impl", "sentence"),
+    [
+        ("beads", "sqlte", 'adapters.beads.use = "sqlte" is unknown; allowed: local-sqlite, off'),
+        ("beads", "external-pg", 'adapters.beads.use = "external-pg" has no class in this release; allowed: local-sqlite, off'),
+        ("memory", "local-sqlite", 'adapters.memory.use = "local-sqlite" has no class in this release; allowed: off'),
+    ],
+)
+def test_a_use_without_a_class_is_refused_by_name(slot, impl, sentence):
+    """Exit 1, and what may be written instead."""
+    with pytest.raises(UnknownAdapterImpl) as caught:
+        resolve(slot, impl)
+    assert caught.value.message == sentence
+    assert caught.value.exit_code == 1
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+def test_every_method_has_a_row_and_every_row_a_method(slot):
+    """And a row says truly whether the method streams."""
+    declared = protocol_methods(CONTRACTS[slot])
+    assert [spec.name for spec in METHODS[slot]] == list(declared)
+    for spec in METHODS[slot]:
+        assert spec.stream != inspect.iscoroutinefunction(declared[spec.name])
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+def test_pointers_begin_at_an_argument(slot):
+    """Each text field and identifier names a parameter of its method."""
+    for spec in METHODS[slot]:
+        parameters = inspect.signature(getattr(CONTRACTS[slot], spec.name)).parameters
+        for pointer in (*spec.text_fields, *spec.identifiers):
+            assert pointer.split("/")[1] in parameters

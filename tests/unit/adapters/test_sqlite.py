@@ -1,0 +1,102 @@
+"""The one way to open SQLite."""
+
+import asyncio
+import threading
+
+import apsw
+import pytest
+import pytest_asyncio
+
+from agentbox.adapters.errors import BackendError, SlotUnavailable
+from agentbox.adapters.sqlite import Database, rows
+
+SCHEMA = ("CREATE TABLE t (n INTEGER PRIMARY KEY) STRICT",)
+
+
+@pytest_asyncio.fixture
+async def db(tmp_path):
+    made = Database(tmp_path / "x.db", SCHEMA, "beads", "local-sqlite")
+    await made.open()
+    yield made
+    await made.close()
+
+
+def insert(number):
+    return lambda db: db.execute("INSERT INTO t VALUES (?)", (number,)).fetchall()
+
+
+async def numbers(db):
+    return [row[0] for row in await db.read(lambda c: rows(c, "SELECT n FROM t ORDER BY n"))]
+
+
+async def test_a_failed_job_undoes_itself_alone(db):
+    """Those that shared its commit are kept."""
+
+    def fails(connection):
+        insert(2)(connection)
+        raise KeyError("no")
+
+    outcomes = await asyncio.gather(db.write(insert(1)), db.write(fails), db.write(insert(3)), return_exceptions=True)
+    assert isinstance(outcomes[1], KeyError)
+    assert await numbers(db) == [1, 3]
+
+
+async def test_jobs_that_wait_share_a_commit(db):
+    """Far fewer commits than jobs."""
+    commits = []
+    await db.write(lambda connection: connection.set_commit_hook(lambda: commits.append(1)))
+    await asyncio.gather(*(db.write(insert(n)) for n in range(300)))
+    assert len(await numbers(db)) == 300
+    assert len(commits) < 100
+
+
+async def test_a_cancelled_job_runs_whole_or_not(db):
+    """Cancelled while it waits, it does not run; a later job finds either state, never half of it."""
+    gate = threading.Event()
+    blocking = asyncio.create_task(db.write(lambda _: gate.wait(10)))
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(db.write(insert(1)))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    gate.set()
+    await blocking
+    assert await numbers(db) == []
+
+
+async def test_readers_cannot_write(db):
+    """Their connection refuses."""
+    with pytest.raises(BackendError, match="read-only"):
+        await db.read(insert(1))
+
+
+async def test_a_second_process_waits_for_the_first(db, tmp_path):
+    """busy_timeout: a writer elsewhere delays, it does not fail."""
+    other = apsw.Connection(str(tmp_path / "x.db"))
+    other.execute("BEGIN IMMEDIATE; INSERT INTO t VALUES (1)")
+    ours = asyncio.create_task(db.write(insert(2)))
+    await asyncio.sleep(0)
+    other.execute("COMMIT")
+    await ours
+    assert await numbers(db) == [1, 2]
+    other.close()
+
+
+async def test_a_full_disk_is_a_typed_error(db):
+    """And the database works again when there is room."""
+    await db.write(lambda connection: connection.execute("PRAGMA max_page_count = 3").fetchall())
+    big = lambda connection: connection.execute(  # noqa: E731
+        "CREATE TABLE big AS WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM s LIMIT 1000) SELECT randomblob(1000) FROM s"
+    ).fetchall()
+    with pytest.raises(BackendError, match="disk is full"):
+        await db.write(big)
+    await db.write(lambda connection: connection.execute("PRAGMA max_page_count = 100000").fetchall())
+    await db.write(insert(1))
+    assert await numbers(db) == [1]
+
+
+async def test_closed_is_unavailable(db):
+    """Before open and after close."""
+    await db.close()
+    with pytest.raises(SlotUnavailable):
+        await db.write(insert(1))

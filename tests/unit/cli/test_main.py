@@ -1,0 +1,43 @@
+"""The command line as a user meets it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from agentbox.cli.main import VERBS
+from agentbox.cli.reference import TARGET, page
+
+
+def agentbox(*words: str) -> subprocess.CompletedProcess[str]:
+    """One call of the real command."""
+    return subprocess.run([sys.executable, "-m", "agentbox", *words], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself(verb: str) -> None:
+    """`--help` exits 0, shows the usage and more than one line of what it does."""
+    done = agentbox(verb, "--help")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"Usage: agentbox {verb}")
+    assert len(done.stdout.splitlines()) >= 5
+
+
+def test_a_misspelt_verb_is_recognised() -> None:
+    """Exit 2 and the nearest verb."""
+    done = agentbox("statsu")
+    assert done.returncode == 2
+    assert "Did you mean `status`?" in done.stderr
+
+
+def test_a_missing_manifest_is_one_sentence() -> None:
+    """Exit 2, one sentence, no traceback."""
+    done = agentbox("--manifest", "/nonexistent/agentbox.toml", "status")
+    assert done.returncode == 2
+    assert done.stderr.startswith("agentbox: cannot read /nonexistent/agentbox.toml")
+    assert "Traceback" not in done.stderr
+
+
+def test_the_reference_page_is_fresh() -> None:
+    """docs/cli.md is what the commands say. Refresh: python -m agentbox.cli.reference"""
+    assert TARGET.read_text() == page(), "stale: run `python -m agentbox.cli.reference`"

@@ -1,0 +1,69 @@
+"""`agentbox render`: shows, writes and compares."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from agentbox.cli.main import cli
+from agentbox.lockfile import write
+from agentbox.testing.plans import lock_of, manifest_bytes
+
+IMAGE = "agentbox:1@sha256:" + "a" * 64
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A manifest and its lock, and a state folder of the test's own."""
+    monkeypatch.setenv("AGENTBOX_STATE_DIR", str(tmp_path / "state"))
+    (tmp_path / "agentbox.toml").write_bytes(manifest_bytes())
+    (tmp_path / "agentbox.lock").write_bytes(write(lock_of(("build", "core"), "x86_64-linux", "aarch64-linux")))
+    return tmp_path
+
+
+def _render(folder: Path, *arguments: str, json_output: bool = False) -> Result:
+    flags = ["--json"] if json_output else []
+    return CliRunner().invoke(
+        cli, ["--manifest", str(folder / "agentbox.toml"), *flags, "render", *arguments], standalone_mode=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "start"),
+    [
+        ("compose", "# dclint"),
+        ("supervisord", "; Generated"),
+        ("probes", "{"),
+        ("podman", "podman\nrun\n"),
+        ("env", "COMPOSE_"),
+    ],
+)
+def test_without_out_the_text_is_shown(folder: Path, target: str, start: str) -> None:
+    """One file, as it would be written."""
+    found = _render(folder, target)
+    assert found.return_value == 0
+    assert found.output.startswith(start)
+
+
+def test_check_finds_a_changed_byte_and_names_it(folder: Path) -> None:
+    """0 after writing; 1 with a diff after a line was edited by hand, and when a file is gone."""
+    out = ["--out", str(folder / "out"), "--image-ref", IMAGE]
+    assert _render(folder, "all", *out).return_value == 0
+    assert _render(folder, "all", *out, "--check").return_value == 0
+    conf = folder / "out/supervisord.conf"
+    conf.write_text(conf.read_text().replace("minfds=1024", "minfds=1023"))
+    found = _render(folder, "all", *out, "--check")
+    assert found.return_value == 1
+    assert "-minfds=1023\n+minfds=1024" in found.output
+    assert conf.read_text().count("minfds=1023") == 1
+    conf.unlink()
+    found = _render(folder, "all", *out, "--check", json_output=True)
+    assert json.loads(found.output)["different"] == ["supervisord.conf"]
+
+
+def test_check_of_a_box_looks_at_what_up_writes(folder: Path) -> None:
+    """For other targets there is no file to look at: a usage error says what to give."""
+    assert _render(folder, "compose", "--check").return_value == 1
+    found = _render(folder, "probes", "--check")
+    assert "name the folder to check with --out" in str(found.exception)

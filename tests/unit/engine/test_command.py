@@ -1,0 +1,40 @@
+"""Foreign programs: output kept, failures told."""
+
+import pytest
+
+from agentbox.engine.command import run, succeeds
+from agentbox.errors import AgentboxError, ExitCode
+
+
+def test_output_is_returned() -> None:
+    """stdout, whole."""
+    assert run(["printf", "a\\nb\\n"], doing="print") == "a\nb\n"
+
+
+def test_a_failure_tells_what_the_program_said() -> None:
+    """The sentence names what was tried and the last lines of stderr."""
+    with pytest.raises(AgentboxError, match=r"cannot do it: first\n  second") as caught:
+        run(["sh", "-c", "echo first >&2; echo second >&2; exit 3"], doing="do it", hint="mend it")
+    assert caught.value.exit_code is ExitCode.ENGINE
+    assert caught.value.hint == "mend it"
+
+
+def test_a_missing_program_is_a_missing_prerequisite() -> None:
+    """Exit 3, and its name."""
+    with pytest.raises(AgentboxError, match="no-such-program is not installed") as caught:
+        run(["no-such-program"], doing="do it")
+    assert caught.value.exit_code is ExitCode.PREREQUISITE
+
+
+def test_a_program_that_hangs_is_ended() -> None:
+    """At the deadline the call fails instead of waiting."""
+    with pytest.raises(AgentboxError, match="did not end"):
+        run(["sleep", "60"], doing="wait", timeout=0.2)
+    assert not succeeds(["sleep", "60"], timeout=0.2)
+
+
+def test_succeeds_tells_exit_codes_apart() -> None:
+    """0 is success, anything else and a missing program are not."""
+    assert succeeds(["true"])
+    assert not succeeds(["false"])
+    assert not succeeds(["no-such-program"])

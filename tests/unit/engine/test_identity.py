@@ -1,0 +1,38 @@
+"""Becoming the box's user."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agentbox.engine.identity import BOX_UID, become_box_user, require_readable
+from agentbox.errors import AgentboxError, ExitCode
+
+
+def test_rights_are_gone_for_good() -> None:
+    """In the child: no-new-privs, and as root uid and gid 1000 everywhere, no group, every capability set empty."""
+    done = subprocess.run(
+        ["cat", "/proc/self/status"], preexec_fn=become_box_user, capture_output=True, text=True, check=True
+    )
+    status = dict(line.split(":\t", 1) for line in done.stdout.splitlines() if ":\t" in line)
+    assert status["NoNewPrivs"] == "1"
+    if os.geteuid() == 0:
+        assert status["Uid"].split() == [str(BOX_UID)] * 4
+        assert status["Gid"].split() == [str(BOX_UID)] * 4
+        assert status["Groups"].strip() == ""
+        assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
+
+
+def test_a_closed_place_is_named(tmp_path: Path) -> None:
+    """A folder that uid 1000 cannot enter is named with the step that closes it."""
+    closed = tmp_path / "closed"
+    (closed / "inner").mkdir(parents=True)
+    closed.chmod(0o700)
+    if closed.stat().st_uid == BOX_UID:
+        closed.chmod(0o077)
+    with pytest.raises(AgentboxError) as caught:
+        require_readable([closed / "inner"])
+    assert caught.value.exit_code is ExitCode.PREREQUISITE
+    assert str(closed / "inner") in caught.value.message
+    require_readable([Path("/usr/bin")])

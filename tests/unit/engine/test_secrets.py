@@ -1,0 +1,31 @@
+"""Where values of named secrets come from."""
+
+from pathlib import Path
+
+import pytest
+
+from agentbox.engine.secrets import collect, read_env_file
+from agentbox.errors import AgentboxError, ExitCode
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable beats the `.env` beside the manifest; a name in neither is left out."""
+    (tmp_path / ".env").write_text("A=file\nB='quoted value'\nexport C=\"x\"\n# note\n\n")
+    monkeypatch.setenv("A", "variable")
+    monkeypatch.delenv("D", raising=False)
+    assert collect(["A", "B", "C", "D"], tmp_path / "agentbox.toml") == {"A": "variable", "B": "quoted value", "C": "x"}
+
+
+def test_a_bad_line_is_named_without_its_text(tmp_path: Path) -> None:
+    """The number stands in the message, the line's content (perhaps a secret) does not."""
+    (tmp_path / ".env").write_text("A=1\nhunter2 oops\n")
+    with pytest.raises(AgentboxError) as caught:
+        read_env_file(tmp_path / ".env")
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert "line 2" in caught.value.message
+    assert "hunter2" not in caught.value.message
+
+
+def test_no_file_is_no_names(tmp_path: Path) -> None:
+    """An absent `.env` is no mistake."""
+    assert read_env_file(tmp_path / ".env") == {}

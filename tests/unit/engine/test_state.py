@@ -1,0 +1,85 @@
+"""The state folder of a box on the operator's machine."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from agentbox.engine.state import BoxRecord, BoxState, BuildStamp, write_atomically
+from agentbox.errors import AgentboxError, ExitCode
+
+RECORD = BoxRecord(engine="docker", name="b", api_url="http://127.0.0.1:9090")
+
+
+def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
+    """What `remember` wrote, `record` reads."""
+    state = BoxState(tmp_path / "b")
+    state.make()
+    state.remember(RECORD)
+    assert state.record() == RECORD
+    assert state.running_record() == RECORD
+
+
+def test_a_box_that_never_started_is_off(tmp_path: Path) -> None:
+    """No record: None, and exit 8 for who needs one."""
+    state = BoxState(tmp_path / "b")
+    assert state.record() is None
+    with pytest.raises(AgentboxError) as caught:
+        state.running_record()
+    assert caught.value.exit_code is ExitCode.NOT_RUNNING
+    assert "up" in caught.value.hint
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"engine": 1}', '{"no": "such"}'])
+def test_a_damaged_record_counts_as_none(tmp_path: Path, damage: str) -> None:
+    """A torn file never stops `up`."""
+    state = BoxState(tmp_path / "b")
+    state.make()
+    (state.folder / "record.json").write_text(damage)
+    assert state.record() is None
+
+
+def test_two_at_once_are_told_apart(tmp_path: Path) -> None:
+    """The second holder gets exit 7 with the first one's pid; afterwards the box is free."""
+    state = BoxState(tmp_path / "b")
+    with state.exclusively():
+        with pytest.raises(AgentboxError) as caught, BoxState(tmp_path / "b").exclusively():
+            pass
+        assert caught.value.exit_code is ExitCode.BUSY
+        assert str(os.getpid()) in caught.value.message
+    with state.exclusively():
+        assert True
+
+
+def test_folder_and_token_are_private(tmp_path: Path) -> None:
+    """0700 and 0600."""
+    state = BoxState(tmp_path / "b")
+    state.make()
+    state.keep_token("secret")
+    assert stat.S_IMODE(state.folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(state.token_file.stat().st_mode) == 0o600
+    assert state.token() == "secret"
+
+
+def test_forget_leaves_the_build(tmp_path: Path) -> None:
+    """After `down` the box is off and the loaded image still known."""
+    state = BoxState(tmp_path / "b")
+    state.make()
+    stamp = BuildStamp("k", "sha256:1", "sha256:2", "agentbox:x", "sha256:3")
+    state.remember_build(stamp)
+    state.remember(RECORD)
+    state.forget()
+    assert state.record() is None
+    assert state.build_stamp() == stamp
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    """No temporary name is left, and the old inode's content is not touched."""
+    target = tmp_path / "f"
+    target.write_text("old")
+    with target.open() as held:
+        write_atomically(target, "new")
+        assert held.read() == "old"
+    assert target.read_text() == "new"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["f"]

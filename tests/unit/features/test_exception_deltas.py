@@ -1,0 +1,87 @@
+"""The deltas of the seven exceptions."""
+
+import pytest
+
+from agentbox.features import BUILTIN, Delta, Feature, Gate, effective_delta, widenings
+from agentbox.features.exceptions import active, gates_on, union
+from agentbox.features.model import ExceptionNeed
+from agentbox.manifest import Model, Size, parse
+from agentbox.manifest.bundle import properties
+from agentbox.manifest.sections.security import ExceptionKey, Tmpfs, Volume
+
+BASE = "[meta]\nschema_version = 1\n"
+
+
+def model(text: str) -> Model:
+    manifest = parse((BASE + text).encode(), "x")
+    assert manifest.findings == ()
+    return manifest.usable
+
+
+def test_one_built_in_delta_a_key() -> None:
+    """The table and the schema name the same seven."""
+    named = {path.split(".")[2] for path, _ in properties() if path.startswith("security.exceptions.")}
+    assert set(BUILTIN) == named
+    assert len(named) == 7
+
+
+def test_an_empty_block_gives_the_built_in_delta() -> None:
+    """With its reason."""
+    assert effective_delta(model("[security.exceptions.desktop]\n"), "desktop") == BUILTIN["desktop"]
+
+
+def test_built_in_false_leaves_what_is_written() -> None:
+    """And nothing is inherited that the built-in delta would bring."""
+    text = '[security.exceptions.gaussian-splatting]\nbuiltin = false\nreason = "only a volume here"\n'
+    text += 'volumes = [{ source = "x", target = "/var/lib/x" }]\n'
+    delta = effective_delta(model(text), "gaussian-splatting")
+    assert delta == Delta(reason="only a volume here", volumes=(Volume(source="x", target="/var/lib/x"),))
+
+
+def test_inherited_deltas_are_added() -> None:
+    """Also those that a built-in delta inherits; the reason stays one's own."""
+    delta = effective_delta(model("[security.exceptions.gaussian-splatting]\n"), "gaussian-splatting")
+    assert delta.device_requests == BUILTIN["gpu-cuda"].device_requests
+    assert delta.reason == BUILTIN["gaussian-splatting"].reason
+
+
+def test_a_cycle_ends() -> None:
+    """Rule E205 refuses it; nothing recurses for ever."""
+    text = '[security.exceptions.desktop]\nreason = "one of a pair"\ninherits = ["playwright"]\n'
+    text += '[security.exceptions.playwright]\nreason = "two of a pair"\ninherits = ["desktop"]\n'
+    targets = [mount.target for mount in effective_delta(model(text), "desktop").tmpfs]
+    assert targets == ["/dev/shm", "/run/user/1000", "/tmp/.X11-unix"]
+
+
+def test_union_takes_the_larger_memory_file_system() -> None:
+    """By target; other fields by value."""
+    small, large = (Delta(tmpfs=(Tmpfs(target="/x", size=Size(size)),)) for size in ("1MiB", "2MiB"))
+    assert union(small, large).tmpfs == union(large, small).tmpfs == large.tmpfs
+
+
+@pytest.mark.parametrize(
+    ("key", "widens"),
+    [("desktop", False), ("playwright", False), ("gpu-rocm", True), ("gpu-cuda", True), ("code-server", False)],
+)
+def test_what_widens(key: ExceptionKey, widens: bool) -> None:
+    """Devices, groups and requests do; memory file systems and named volumes do not."""
+    assert bool(widenings(BUILTIN[key])) == widens
+
+
+def test_a_host_folder_widens() -> None:
+    """A volume whose source is a path of the host."""
+    assert widenings(Delta(volumes=(Volume(source="/srv", target="/x"),))) == ("host folder /srv",)
+
+
+def test_active_needs_block_and_gate() -> None:
+    """A block alone is not active, a gate alone neither."""
+    gated = Feature(
+        name="desktop",
+        gate=Gate(key="meta.dev", values=(True,)),
+        exception=ExceptionNeed(key="desktop", need="advised"),
+    )
+    with_block = model("[security.exceptions.desktop]\n")
+    assert gates_on({"desktop": gated}, ("desktop",)) == {"desktop"}
+    assert active(with_block, {"desktop": gated}, ("desktop",)) == ("desktop",)
+    assert active(with_block, {"desktop": gated}, ()) == ()
+    assert active(Model(), {"desktop": gated}, ("desktop",)) == ()

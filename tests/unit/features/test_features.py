@@ -1,0 +1,139 @@
+"""Feature files, ports, memory file systems, and the choices of this release."""
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from agentbox.adapters.registry import REGISTRY
+from agentbox.errors import AgentboxError
+from agentbox.features import (
+    AVAILABLE,
+    CLASSES,
+    Feature,
+    FixedPort,
+    Gate,
+    baseline,
+    enabled,
+    features_dir,
+    free_port,
+    load_features,
+    port_table,
+    schema_dir,
+    total_bytes,
+)
+from agentbox.features.model import ExceptionNeed
+from agentbox.manifest import Model, Size, keys, parse
+from agentbox.manifest.bundle import properties
+from agentbox.plan.model import Probe
+
+FILES = sorted(features_dir().glob("*.toml"))
+MINIMAL = b"[meta]\nschema_version = 1\n"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_file_fits_the_schema(path: Path) -> None:
+    """schema/feature.schema.json closes every table of it."""
+    import tomllib
+
+    schema = json.loads((schema_dir() / "feature.schema.json").read_text())
+    Draft202012Validator.check_schema(schema)
+    assert list(Draft202012Validator(schema).iter_errors(tomllib.loads(path.read_text()))) == []
+
+
+def test_core_and_build_are_always_on() -> None:
+    """And nothing else in the smallest manifest."""
+    assert enabled(parse(MINIMAL, "x"), load_features()) == ("build", "core")
+
+
+def test_every_gate_is_a_key_and_every_exception_too() -> None:
+    """What a feature names exists in the schema."""
+    exceptions = {path.split(".")[2] for path, _ in properties() if path.startswith("security.exceptions.")}
+    for feature in load_features().values():
+        assert feature.gate is None or feature.gate.key in keys()
+        assert feature.exception is None or feature.exception.key in exceptions
+
+
+def test_every_feature_with_a_layer_has_a_probe() -> None:
+    """`build` is in no layer; probe ids are unique and make records of the plan."""
+    ids = []
+    for name, feature in load_features().items():
+        assert feature.probes or name == "build"
+        for probe in feature.probes:
+            fields = {key: value for key, value in probe.items() if key != "optional"}
+            ids.append(Probe(feature=name, **fields).id)
+    assert ids
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("sources = [", "feature file"),
+        ('sources = ["debian"]\nsystms = []\n', "unknown key systms"),
+        ('sources = ["debian"]\n', "a gate is needed"),
+        ('[gate]\nkey = "meta.dev"\nvalue = true\n[[ports]]\nprot = 1\n', "prot"),
+    ],
+)
+def test_a_broken_file_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
+    """Never skipped: exit code 2 with the file and the reason."""
+    (tmp_path / "odd.toml").write_text(text)
+    with pytest.raises(AgentboxError) as raised:
+        load_features(tmp_path)
+    assert raised.value.exit_code == 2
+    assert "odd.toml" in raised.value.message
+    assert said in raised.value.message
+
+
+def test_a_gate_turns_a_feature_on(tmp_path: Path) -> None:
+    """One value, or any of a list."""
+    (tmp_path / "dev.toml").write_text('[gate]\nkey = "meta.dev"\nvalue = true\n')
+    (tmp_path / "logs.toml").write_text('[gate]\nkey = "observability.log_level"\nvalue = ["trace", "debug"]\n')
+    features = load_features(tmp_path)
+    assert enabled(parse(MINIMAL, "x"), features) == ()
+    assert enabled(parse(MINIMAL + b'dev = true\n[observability]\nlog_level = "debug"\n', "x"), features) == (
+        "dev",
+        "logs",
+    )
+
+
+def test_port_table() -> None:
+    """Only listeners that are on; fixed ports of features by feature and name."""
+    jupyter = Feature(
+        name="jupyter",
+        gate=Gate(key="meta.dev", values=(True,)),
+        ports=(FixedPort(name="http", port=8888),),
+        exception=ExceptionNeed(key="desktop", need="advised"),
+    )
+    rows = port_table(Model(), {"jupyter": jupyter}, ["jupyter"])
+    assert [(row.owner, row.port, row.published) for row in rows] == [
+        ("api.port", 9090, True),
+        ("observability.metrics_port", 9091, True),
+        ("gateway", 9093, False),
+        ("jupyter:http", 8888, True),
+    ]
+    assert free_port(rows, 9090) == 9092
+    assert free_port(rows, 65535) == 1024
+
+
+def test_baseline_mounts() -> None:
+    """Five, and their sum with the default sizes."""
+    mounts = baseline(Size("256MiB"), Size("128MiB"))
+    assert [mount.target for mount in mounts] == ["/run", "/tmp", "/var/log", "/var/log/supervisor", "/var/run"]
+    assert total_bytes(mounts) == (64 + 256 + 128 + 64 + 16) << 20
+
+
+def test_what_this_release_serves_equals_the_registry() -> None:
+    """The rule below and the registry above refuse the same choices."""
+    for slot in ("beads", "pods", "memory", "events", "orchestrator"):
+        shipped = tuple(impl for (at, impl), target in REGISTRY.items() if at == slot and target is not None)
+        assert AVAILABLE[f"adapters.{slot}.use"] == shipped
+    assert set(REGISTRY) == set(CLASSES)
+
+
+def test_what_this_release_serves_is_in_the_schema() -> None:
+    """Every key exists and every value is one of its enum."""
+    schemas = dict(properties())
+    for key, choices in AVAILABLE.items():
+        assert set(choices) <= set(schemas[key]["enum"])

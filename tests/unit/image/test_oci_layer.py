@@ -1,0 +1,52 @@
+"""A layer is a function of its list and its bytes."""
+
+import gzip
+import hashlib
+import io
+import tarfile
+from pathlib import Path
+
+from agentbox.image.oci.layer import write_layer
+from agentbox.image.tree.assemble import Tree
+
+
+def filled(folder: Path) -> Tree:
+    tree = Tree(folder)
+    tree.folder("tmp")
+    tree.folder("var/lib/agentbox")
+    tree.file("usr/bin/x", b"#!x", "deb:x", 0o755)
+    tree.file("usr/share/" + "n" * 120, b"", "deb:x")
+    tree.link("bin", "usr/bin", "generated:skeleton")
+    return tree
+
+
+def test_the_tar_says_what_the_list_says(tmp_path: Path) -> None:
+    """Order by bytes, parents first; fixed time, modes, owners; no names; long paths whole."""
+    tree = filled(tmp_path / "t")
+    out = io.BytesIO()
+    found = write_layer(tree.entries, tree.root, out)
+    plain = gzip.decompress(out.getvalue())
+    with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
+        members = {info.name: info for info in tar}
+    assert list(members) == sorted(members, key=str.encode)
+    assert {info.mtime for info in members.values()} == {1}
+    assert {(info.uname, info.gname) for info in members.values()} == {("", "")}
+    assert (members["var/lib/agentbox"].uid, members["tmp"].mode, members["usr/bin/x"].mode) == (1000, 0o1777, 0o755)
+    assert members["bin"].linkname == "usr/bin"
+    assert "usr/share/" + "n" * 120 in members
+    assert found == {
+        "digest": f"sha256:{hashlib.sha256(out.getvalue()).hexdigest()}",
+        "diff_id": f"sha256:{hashlib.sha256(plain).hexdigest()}",
+        "size": len(out.getvalue()),
+    }
+
+
+def test_neither_place_nor_time_matter(tmp_path: Path) -> None:
+    """Two trees in two folders pack to the same bytes, with no time and no name in the gzip header."""
+    packed = []
+    for folder in ("one", "two"):
+        tree, out = filled(tmp_path / folder), io.BytesIO()
+        write_layer(tree.entries, tree.root, out)
+        packed.append(out.getvalue())
+    assert packed[0] == packed[1]
+    assert packed[0][3:8] == b"\0\0\0\0\0"  # flags (no name) and time of the header, RFC 1952

@@ -1,0 +1,118 @@
+"""Verification names the first path that differs, in the order that the specification gives."""
+
+from pathlib import Path
+
+import pytest
+from small_images import archive, layer
+
+from agentbox.image.verify.compare import first_of_images, first_of_members
+from agentbox.image.verify.members import Archive, Member, of_path
+from agentbox.image.verify.steps import against, check_blobs, check_chain, check_folder, check_loaded, check_rendered
+
+FILE = Member("file", "644", "0:0", 3, "a" * 64, "")
+
+
+def images(folder: Path, changed: dict[str, bytes]) -> tuple[Path, Path]:
+    """Two images that differ in layer app."""
+    for name, files in (("one", {"opt/x": b"1", "opt/y": b"2"}), ("two", changed)):
+        (folder / name).mkdir()
+        archive(folder / name, [layer(folder / name, "base", {"usr/a": b"a"}), layer(folder / name, "app", files)])
+    return folder / "one/image.tar", folder / "two/image.tar"
+
+
+def test_equal_images_are_same(tmp_path: Path) -> None:
+    """Built twice, compared: no difference."""
+    one, two = images(tmp_path, {"opt/x": b"1", "opt/y": b"2"})
+    assert one.read_bytes() == two.read_bytes()
+    assert first_of_images(Archive(one), Archive(two)) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"opt/x": b"1", "opt/y": b"3"}, "layer app, opt/y: sha256 d4735e3a265e… != 4e07408562be…"),
+        ({"opt/x": b"1", "opt/y": b"22"}, "layer app, opt/y: size 1 != 2"),
+        ({"opt/x": b"1"}, "layer app, opt/y: present != missing"),
+        ({"opt/x": b"1", "opt/y": b"2", "opt/z": b""}, "layer app, opt/z: missing != present"),
+    ],
+)
+def test_a_planted_change_is_named(tmp_path: Path, changed: dict[str, bytes], said: str) -> None:
+    """By layer and path, with both values."""
+    one, two = images(tmp_path, changed)
+    step = against(Archive(one), two)
+    assert (step.outcome, step.said) == ("different", said)
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        (None, ""),
+        (Member("link", "644", "0:0", 0, "", "x"), "type"),
+        (Member("file", "755", "1:1", 4, "b" * 64, ""), "mode"),
+        (Member("file", "644", "1:1", 4, "b" * 64, ""), "owner"),
+        (Member("file", "644", "0:0", 4, "b" * 64, ""), "size"),
+        (Member("file", "644", "0:0", 3, "b" * 64, ""), "sha256"),
+        (Member("file", "644", "0:0", 3, "a" * 64, "x"), "target"),
+    ],
+)
+def test_the_order_of_differences(other: Member | None, what: str) -> None:
+    """Missing, type, mode, owner, size, content, link target: the first that differs is the one that is said."""
+    found = first_of_members("layer x", {"p": FILE}, {"p": other} if other else {})
+    assert found is not None
+    assert found.what == what
+
+
+def test_a_flipped_byte_in_a_blob_is_found(tmp_path: Path) -> None:
+    """The quick check hashes every blob."""
+    one, _ = images(tmp_path, {"opt/x": b"1"})
+    assert check_blobs(Archive(one)).outcome == "same"
+    data = bytearray(one.read_bytes())
+    at = data.rindex(b"\x1f\x8b") + 30
+    data[at] ^= 1
+    one.write_bytes(data)
+    assert check_blobs(Archive(one)).outcome == "different"
+
+
+def test_the_rendered_files_are_compared(tmp_path: Path) -> None:
+    """Layer config against a new rendering: equal, changed, missing."""
+    archive(tmp_path, [layer(tmp_path, "config", {"etc/supervisord.conf": b"[x]"})])
+    opened = Archive(tmp_path / "image.tar")
+    assert check_rendered({"/etc/supervisord.conf": b"[x]"}, opened).outcome == "same"
+    changed = check_rendered({"/etc/supervisord.conf": b"[y]"}, opened)
+    assert "layer config, etc/supervisord.conf: sha256" in changed.said
+    assert "missing" in check_rendered({"/etc/other": b""}, opened).said
+
+
+def test_the_folder_of_the_box_is_compared(tmp_path: Path) -> None:
+    """One byte in the compose file is found and named."""
+    (tmp_path / "docker-compose.yml").write_bytes(b"services: {}")
+    assert check_folder({"docker-compose.yml": b"services: {}"}, tmp_path).outcome == "same"
+    found = check_folder({"docker-compose.yml": b"services: {} "}, tmp_path)
+    assert found.outcome == "different"
+    assert "docker-compose.yml: sha256" in found.said
+
+
+def test_an_engine_without_the_image_is_said(tmp_path: Path) -> None:
+    """Nothing to compare is `absent`, neither same nor different; the same id is same without saving the image."""
+    one, _ = images(tmp_path, {"opt/x": b"1"})
+    opened = Archive(one)
+    never = pytest.fail
+    assert check_loaded(opened, None, never).outcome == "absent"
+    assert check_loaded(opened, opened.image_id, never).outcome == "same"
+
+
+def test_the_chain_names_the_digest_that_breaks() -> None:
+    """Every digest is compared; one that is not stated at all is a difference."""
+    expected = {"plan": "sha256:" + "1" * 64, "lock": "sha256:" + "2" * 64}
+    assert check_chain(expected, dict(expected), "the sentinel").outcome == "same"
+    broken = check_chain(expected, {"plan": expected["plan"], "lock": None}, "the sentinel")
+    assert broken.said == "the sentinel, lock: digest 222222222222… != none"
+
+
+def test_store_paths_are_compared_without_owner(tmp_path: Path) -> None:
+    """The store keeps one bit of the mode and no owner: that is all that is compared of a folder."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/x").write_bytes(b"1")
+    (tmp_path / "a/l").symlink_to("x")
+    found = of_path(tmp_path / "a")
+    assert (found["x"].mode, found["x"].owner, found["l"].target) == ("0", "", "x")

@@ -1,0 +1,107 @@
+"""Reading a manifest: what is refused before the schema, and what a Manifest holds."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentbox.errors import AgentboxError
+from agentbox.manifest import Size, apply_class, effective_values, keys, load, parse
+from agentbox.manifest.loader import MAX_BYTES
+
+MINIMAL = b"[meta]\nschema_version = 1\n"
+
+
+def test_absent_keys_take_the_defaults() -> None:
+    """The smallest manifest has every key of the model."""
+    manifest = parse(MINIMAL, "x")
+    assert manifest.findings == ()
+    assert manifest.effective is not None
+    assert manifest.effective.resources.memory == Size("4GiB")
+    assert manifest.effective.resources.memory.bytes == 4 << 30
+    assert set(effective_values(manifest)) == {path for path in keys() if "*" not in path}
+
+
+def test_what_is_written_and_where() -> None:
+    """`written` is the document, `where` its places, `place` falls back to the nearest written table."""
+    manifest = parse(MINIMAL + b"[api]\n  port = 9191\n", "x")
+    assert manifest.written == {"meta": {"schema_version": 1}, "api": {"port": 9191}}
+    assert manifest.place("api.port") == (4, 3)
+    assert manifest.place("api.auth") == (3, 2)
+    assert manifest.place("mesh.mode") == (1, 1)
+    assert manifest.digest.startswith("sha256:")
+
+
+def test_an_off_slot_is_not_required() -> None:
+    """`use = "off"` implies `required = false`, whatever is written or default."""
+    text = MINIMAL + b'[adapters]\norchestrator.use = "off"\nevents = { use = "off", required = true }\n'
+    effective = parse(text, "x").usable
+    assert not effective.adapters.orchestrator.required
+    assert not effective.adapters.events.required
+    assert parse(MINIMAL, "x").usable.adapters.orchestrator.required
+
+
+def test_a_mesh_token_file_clears_the_default_variable() -> None:
+    """Writing one of the pair is not writing both."""
+    manifest = parse(MINIMAL + b'[mesh]\ntoken_file = "/run/secrets/T"\n', "x")
+    assert manifest.findings == ()
+    assert manifest.usable.mesh.token_env == ""
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "column", "said"),
+    [
+        (b"a = \n", 1, 5, "Invalid value"),
+        (b"a = 1\nb = [1,\n\nc = 2\n", 4, 1, ""),
+        (b"a = 1\na = 2\n", 2, 6, "overwrite"),
+        (b"[a]\n[a]\n", 2, 3, "twice"),
+        (b"\xef\xbb\xbfa = 1\n", 1, 1, "byte order mark"),
+        (b"a = 1\n# caf\xe9\n", 2, 6, "not UTF-8"),
+        (b"#" * (MAX_BYTES + 1), 1, 1, "larger than 1024 KiB"),
+        (b"a = " + b"[" * 100_000, 1, 1, "nested too deeply"),
+        (b"a = " + b"1" * 5000, 1, 1, "not readable"),
+    ],
+)
+def test_what_is_no_toml(data: bytes, line: int, column: int, said: str) -> None:
+    """One E000 with the parser's reason and its place; nothing is written, nothing usable but defaults."""
+    manifest = parse(data, "x")
+    (finding,) = manifest.findings
+    assert (finding.code, finding.kind, finding.line) == ("E000", "syntax", line)
+    assert said in finding.message
+    assert column in (finding.column, finding.column - 1, finding.column + 1)
+    assert manifest.effective is None
+
+
+@pytest.mark.parametrize("name", ["absent.toml", "."])
+def test_what_cannot_be_read(tmp_path: Path, name: str) -> None:
+    """No file, or a folder: one sentence, exit code 2."""
+    with pytest.raises(AgentboxError) as raised:
+        load(tmp_path / name)
+    assert raised.value.exit_code == 2
+    assert raised.value.message.startswith(f"cannot read {tmp_path}")
+
+
+def test_line_ends_of_windows() -> None:
+    """CRLF counts as one line end, also for places."""
+    assert parse(MINIMAL.replace(b"\n", b"\r\n") + b"[api]\r\nport = 9191\r\n", "x").place("api.port") == (4, 1)
+
+
+def test_validated_bytes_need_no_validator() -> None:
+    """With `check=False` neither jsonschema nor what it needs is imported."""
+    code = (
+        "import sys; from agentbox.manifest import parse; from agentbox.features import load_features;"
+        "assert parse(b'[meta]\\nschema_version = 1\\n', 'x', check=False).effective;"
+        "assert load_features(); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "agentbox.features" in done.stdout.split()
+    assert not {"jsonschema", "referencing", "structlog", "click"} & set(done.stdout.split())
+
+
+def test_apply_classes_by_real_path() -> None:
+    """Names of maps are seen through."""
+    assert apply_class("api.port") == "rebuild"
+    assert apply_class("security.exceptions.desktop.tmpfs") == "recreate"
+    with pytest.raises(KeyError):
+        apply_class("api.prot")

@@ -1,0 +1,15 @@
+"""docs/manifest.md is generated."""
+
+from agentbox.manifest import keys
+from agentbox.manifest.reference import COMMAND, TARGET, page
+
+
+def test_the_page_is_fresh() -> None:
+    """The file equals what the schema says."""
+    assert TARGET.read_text() == page(), f"stale: run `{COMMAND}`"
+
+
+def test_the_page_has_every_key() -> None:
+    """One row each."""
+    for path in keys():
+        assert f"| `{path.rpartition('.')[2]}` |" in page()

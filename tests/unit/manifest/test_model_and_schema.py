@@ -1,0 +1,222 @@
+"""The model and the schema files say the same: keys, types, bounds, enums, defaults, apply classes."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import pytest
+
+from agentbox.features import CLASSES
+from agentbox.manifest import Model, keys, schema_dir
+from agentbox.manifest.bundle import BUNDLE, bundle, properties, resolved, text
+from agentbox.manifest.conditions import conditions
+from agentbox.manifest.keys import generic
+from agentbox.manifest.model import hints_of, plain
+from agentbox.manifest.words import APPLY_ORDER, Pattern, Range, Size, Unique, Word
+
+ALLOWED_KEYWORDS = {
+    "$schema",
+    "$id",
+    "title",
+    "$ref",
+    "$defs",
+    "type",
+    "enum",
+    "const",
+    "pattern",
+    "minimum",
+    "maximum",
+    "minLength",
+    "minItems",
+    "uniqueItems",
+    "items",
+    "properties",
+    "propertyNames",
+    "additionalProperties",
+    "required",
+    "dependentRequired",
+    "description",
+    "default",
+    "x-agentbox-apply",
+    "x-agentbox-unit",
+    "x-agentbox-when",
+    "x-agentbox-inherits",
+}
+SECTIONS = sorted((schema_dir() / "sections").glob("*.json"))
+SCHEMAS = {path: schema for path, schema in properties() if "properties" not in schema}
+
+
+def words_of(schema: Any, *, names: bool = False) -> Iterator[str]:
+    """Every keyword of a schema; below `properties` and `$defs` stand names, not keywords."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from words_of(item)
+    elif isinstance(schema, dict):
+        for word, value in schema.items():
+            if not names:
+                yield word
+            if word not in ("default", "x-agentbox-when", "dependentRequired") or names:
+                yield from words_of(value, names=word in ("properties", "$defs") and not names)
+
+
+def expected(hint: Any) -> dict[str, Any]:
+    """What the schema of a key with that annotation must say."""
+    marks: tuple[Any, ...] = ()
+    if get_origin(hint) is Annotated:
+        hint, *rest = get_args(hint)
+        marks = tuple(rest)
+    found = _bare(hint)
+    for mark in marks:
+        if isinstance(mark, Range):
+            found |= {"minimum": mark.minimum, "maximum": mark.maximum}
+        elif isinstance(mark, Pattern):
+            found |= {"pattern": mark.text}
+        elif isinstance(mark, Unique):
+            found |= {"uniqueItems": True}
+        elif isinstance(mark, Word):
+            found |= _rules(bundle()["$defs"]["common"]["$defs"][mark.name])
+    return found
+
+
+def _bare(hint: Any) -> dict[str, Any]:
+    origin = get_origin(hint)
+    if origin is Literal:
+        values = list(get_args(hint))
+        return {"type": "integer", "const": values[0]} if values == [1] else {"type": "string", "enum": values}
+    if origin is tuple:
+        return {"type": "array", "items": expected(get_args(hint)[0])}
+    if is_dataclass(hint):
+        assert isinstance(hint, type)
+        return {"type": "object", "properties": {name: expected(inner) for name, inner in hints_of(hint).items()}}
+    if hint is Size:
+        return _rules(bundle()["$defs"]["common"]["$defs"]["size"])
+    names = {bool: "boolean", int: "integer", float: "number", str: "string"}
+    return {"type": names[hint]}
+
+
+def _rules(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a schema that decides what is valid."""
+    whole = resolved(dict(schema))
+    dropped = ("title", "description", "default", "required", "additionalProperties")
+    found = {word: value for word, value in whole.items() if word not in dropped and not word.startswith("x-")}
+    if "items" in found:
+        found["items"] = _rules(found["items"])
+    if "properties" in found:
+        found["properties"] = {name: _rules(inner) for name, inner in found["properties"].items()}
+    return found
+
+
+def test_same_keys() -> None:
+    """Neither side has a key that the other lacks."""
+    assert {generic(path) for path in SCHEMAS} == set(keys())
+
+
+@pytest.mark.parametrize("path", SCHEMAS)
+def test_same_meaning(path: str) -> None:
+    """Type, bounds, enum and pattern; default unless required; apply class; a description."""
+    schema, spec = SCHEMAS[path], keys()[generic(path)]
+    assert _rules(schema) == expected(spec.hint)
+    assert schema["x-agentbox-apply"] == spec.apply
+    assert schema["x-agentbox-apply"] in APPLY_ORDER
+    assert schema["description"].strip()
+    assert spec.required == ("default" not in schema)
+    if not spec.required:
+        assert schema["default"] == spec.default
+        assert type(schema["default"]) is type(spec.default)
+
+
+def test_items_of_lists_have_the_same_defaults() -> None:
+    """The tables inside lists too: defaults, required keys."""
+    items = {
+        "tmpfs": expected(keys()["security.exceptions.*.tmpfs"].hint),
+        "volumes": expected(keys()["security.exceptions.*.volumes"].hint),
+        "device_requests": expected(keys()["security.exceptions.*.device_requests"].hint),
+    }
+    from agentbox.manifest.sections.security import DeviceRequest, Tmpfs, Volume
+
+    for name, kind in (("tmpfs", Tmpfs), ("volumes", Volume), ("device_requests", DeviceRequest)):
+        schema = resolved(SCHEMAS[f"security.exceptions.desktop.{name}"]["items"])
+        assert items[name]["items"]["type"] == "object"
+        required = [item.name for item in fields(kind) if item.metadata["required"]]
+        assert schema["required"] == required
+        for item in fields(kind):
+            inner = schema["properties"][item.name]
+            assert ("default" in inner) == (item.name not in required)
+            if "default" in inner:
+                assert inner["default"] == plain(item.default)
+            assert inner["x-agentbox-apply"] == item.metadata["apply"]
+
+
+def test_tables_of_the_model_are_closed_and_described() -> None:
+    """No table takes unknown keys, and each has a description."""
+    for path, schema in properties():
+        if "properties" in schema:
+            assert schema["additionalProperties"] is False, path
+            assert schema["description"], path
+
+
+def test_one_file_a_table() -> None:
+    """Schema file, model file and field of the model have one stem."""
+    stems = {path.stem for path in SECTIONS} - {"common"}
+    names = {item.name for item in fields(Model)}
+    assert stems == names == set(bundle()["properties"])
+    for name in names:
+        assert hints_of(Model)[name].__module__ == f"agentbox.manifest.sections.{name}"
+
+
+def test_root_holds_references_only() -> None:
+    """Identity, closedness, required, and one reference a table."""
+    root = json.loads((schema_dir() / "agentbox.schema.json").read_text())
+    assert set(root) == {"$schema", "$id", "title", "type", "additionalProperties", "required", "properties"}
+    assert root["required"] == ["meta"]
+    assert all(value == {"$ref": f"urn:agentbox:schema:{name}"} for name, value in root["properties"].items())
+
+
+@pytest.mark.parametrize("path", SECTIONS, ids=lambda path: path.stem)
+def test_only_allowed_keywords(path: Any) -> None:
+    """Editors and validators agree on these; another keyword is refused."""
+    schema = json.loads(path.read_text())
+    assert schema["$id"] == f"urn:agentbox:schema:{path.stem}"
+    assert set(words_of(schema)) - ALLOWED_KEYWORDS == set()
+
+
+def test_the_bundle_is_fresh() -> None:
+    """The file for editors equals what the sections say."""
+    written = (schema_dir() / BUNDLE).read_text()
+    assert written == text(), "stale: run `python -m agentbox.manifest.bundle`"
+
+
+def test_the_bundle_has_local_references_only() -> None:
+    """An editor needs no second file."""
+    assert "urn:agentbox:schema:" not in text().replace('"urn:agentbox:schema:root"', "")
+
+
+def test_seconds_and_sizes_carry_their_unit() -> None:
+    """Every key that ends in `_seconds` is an integer of seconds; every size is in bytes."""
+    for path, schema in SCHEMAS.items():
+        if path.endswith("_seconds"):
+            assert (schema["type"], schema["x-agentbox-unit"]) == ("integer", "seconds"), path
+        if schema.get("title") == "size":
+            assert schema["x-agentbox-unit"] == "bytes", path
+
+
+def test_conditions_name_keys_and_values_that_exist() -> None:
+    """A condition on a key that is misspelt, or on a value that it cannot hold, would be dead."""
+    assert conditions()
+    for path, wanted in conditions().items():
+        for item in wanted:
+            schema = SCHEMAS[item.key]
+            allowed = schema.get("enum", [True, False] if schema["type"] == "boolean" else None)
+            assert allowed is not None, path
+            assert set(item.values) <= set(allowed), path
+
+
+def test_slot_classes_equal_the_enums() -> None:
+    """Every implementation that the schema names is local, external or off."""
+    named = {
+        (slot, use)
+        for slot in ("beads", "pods", "memory", "events", "orchestrator")
+        for use in SCHEMAS[f"adapters.{slot}.use"]["enum"]
+    }
+    assert named == set(CLASSES)

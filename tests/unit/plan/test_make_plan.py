@@ -1,0 +1,129 @@
+"""make_plan: what a manifest means, and when it means nothing."""
+
+import json
+
+import pytest
+
+from agentbox.canonical import digest
+from agentbox.features import load_features
+from agentbox.lockfile import write
+from agentbox.manifest import parse
+from agentbox.plan import Plan, PlanError, make_plan
+from agentbox.plan.errors import LockDisagreesError
+from agentbox.testing.plans import SYSTEM, lock_of, manifest_bytes, plan_of
+
+
+def test_the_default_manifest_gives_the_four_programs_and_two_loopback_ports() -> None:
+    """Bootstrap, API, agent-host and seal run; only the API and the metrics are published, on 127.0.0.1."""
+    plan = plan_of()
+    assert [program.name for program in plan.programs] == [
+        "bootstrap",
+        "management-api",
+        "agent-host",
+        "bootstrap-seal",
+    ]
+    assert [program.name for program in plan.required_programs] == ["bootstrap", "management-api", "agent-host"]
+    assert [(port.port, port.publish) for port in plan.ports] == [(9090, "127.0.0.1"), (9091, "127.0.0.1")]
+
+
+def test_an_orchestrator_that_is_off_needs_no_agent_host() -> None:
+    """The gate of a program is asked; a slot that is off is not required."""
+    plan = plan_of('[adapters]\norchestrator.use = "off"\n')
+    assert "agent-host" not in {program.name for program in plan.programs}
+    assert not plan.slots["orchestrator"].required
+
+
+def test_sizes_are_bytes_and_slots_have_only_the_options_that_their_class_reads() -> None:
+    """`segment_size = "1MiB"` arrives as a number; `dsn_env` does not reach a local journal."""
+    plan = plan_of('[adapters]\nevents.segment_size = "1MiB"\n[limits]\nmemory = "3MiB"\n')
+    assert plan.slots["events"].options["segment_size"] == 1 << 20
+    assert set(plan.slots["events"].options) == {"fsync", "max_size", "segment_size"}
+    assert plan.limits["memory"] == 3 << 20
+
+
+def test_equal_inputs_give_one_digest_and_any_change_gives_another() -> None:
+    """The digest names the manifest's bytes, the lock's bytes, the system and the test hooks."""
+    again = [plan_of(), plan_of()]
+    assert again[0] == again[1]
+    different = [plan_of("# note\n"), plan_of("[limits]\npids = 7\n"), plan_of(test_hooks=True)]
+    different.append(plan_of(system="aarch64-linux"))
+    digests = {plan.digest for plan in [*again, *different]}
+    assert len(digests) == 1 + len(different)
+
+
+def test_a_plan_survives_its_json_form() -> None:
+    """What boot reads from plan.json has the digest of what was written."""
+    plan = plan_of()
+    read = Plan.from_json(json.loads(json.dumps(plan.to_json())))
+    assert read.digest == plan.digest
+    assert read.program("agent-host") == plan.program("agent-host")
+
+
+def test_digests_are_those_of_the_inputs() -> None:
+    """Manifest, lock and seccomp file can be checked against the plan by their bytes."""
+    manifest, lock, seccomp = parse(manifest_bytes(), "x"), lock_of(), b"{}"
+    plan = make_plan(manifest, load_features(), write(lock), lock, SYSTEM, seccomp=seccomp)
+    assert (plan.digests.manifest, plan.digests.lock, plan.digests.seccomp) == (
+        digest(manifest_bytes()),
+        digest(write(lock)),
+        digest(seccomp),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "lock", "system", "said"),
+    [
+        ("", lock_of(("build", "codex", "core")), SYSTEM, "feature codex was removed"),
+        ("", lock_of(("build",)), SYSTEM, "feature core was added"),
+        ("", lock_of(), "aarch64-linux", "the lock covers x86_64-linux"),
+        ('[image]\nsuite = "forky"\n', lock_of(), SYSTEM, "image.suite is forky"),
+        ('[image]\nsource = "nixpkgs"\n', lock_of(), SYSTEM, "image.source is nixpkgs"),
+    ],
+)
+def test_a_lock_for_other_packages_is_refused_by_what_differs(text: str, lock, system: str, said: str) -> None:  # type: ignore[no-untyped-def]
+    """The renderer must not describe an image that the lock does not make. Exit code 5."""
+    manifest = parse(manifest_bytes(text), "agentbox.toml")
+    with pytest.raises(LockDisagreesError, match=said) as caught:
+        make_plan(manifest, load_features(), write(lock), lock, system)
+    assert caught.value.exit_code == 5
+
+
+def test_too_little_time_to_stop_is_an_error_of_the_plan() -> None:
+    """The sum over supervisord's groups must fit, or the engine would kill a box in the middle of its shutdown."""
+    with pytest.raises(PlanError, match=r"may take 23 s .* resources.stop_seconds allows 22"):
+        plan_of("[resources]\nstop_seconds = 22\n")
+    assert plan_of("[resources]\nstop_seconds = 23\n").resources.stop_seconds == 23
+
+
+def test_every_writable_mount_is_a_writable_root() -> None:
+    """Boot and /ready prove what the engine mounts writable, the agents' volumes included."""
+    assert plan_of().writable_roots == (
+        "/run/agentbox",
+        "/tmp",
+        "/var/lib/agentbox",
+        "/var/lib/agentbox/branches",
+        "/var/log",
+        "/var/log/supervisor",
+        "/var/run",
+        "/workspace",
+    )
+
+
+def test_every_probe_of_core_is_required_and_runs_at_its_stage() -> None:
+    """Paths and imports before supervisord, programs after the seal."""
+    probes = plan_of().probes
+    assert len(probes) > 3
+    assert all(probe.required and probe.feature == "core" for probe in probes)
+    assert {(probe.kind, probe.stage) for probe in probes} == {
+        ("path", "boot"),
+        ("python-import", "boot"),
+        ("exec", "deep"),
+    }
+
+
+def test_a_manifest_with_findings_has_no_plan() -> None:
+    """That is a bug of the caller, who has the findings."""
+    manifest = parse(b"[meta]\nschema_version = 1\nnmae = 'x'\n", "agentbox.toml")
+    assert manifest.findings
+    with pytest.raises(ValueError, match="has findings"):
+        make_plan(manifest, load_features(), b"", lock_of(), SYSTEM)

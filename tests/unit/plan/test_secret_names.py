@@ -1,0 +1,25 @@
+"""secret_names: what becomes a compose secret."""
+
+from agentbox.plan.secrets import secret_names
+from agentbox.testing.plans import plan_of
+
+
+def test_the_default_box_has_the_api_token_and_the_mesh_token() -> None:
+    """`mesh.mode` is of class boot, so its token is there before the mode is."""
+    assert plan_of().secrets == ("AGENTBOX_API_TOKEN", "AGENTBOX_MESH_TOKEN")
+
+
+def test_a_table_that_is_not_built_in_needs_no_secret() -> None:
+    """A gate of class rebuild decides; one of class boot does not."""
+    values = {
+        "desktop.enabled": False,
+        "desktop.password_env": "DESKTOP",
+        "providers.a.enabled": False,
+        "providers.a.env_var": "A_KEY",
+        "agents.x.secrets": ["SIGNING"],
+        "agents.x.env": ["PLAIN"],
+        "api.token_env": "",
+    }
+    classes = dict.fromkeys(values, "boot") | {"desktop.enabled": "rebuild"}
+    assert secret_names(values, classes) == ("A_KEY", "SIGNING")
+    assert "DESKTOP" in secret_names({**values, "desktop.enabled": True}, classes)

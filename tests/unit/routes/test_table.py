@@ -1,0 +1,71 @@
+"""The route table is whole and consistent."""
+
+import re
+
+import pytest
+
+from agentbox.routes import BY_NAME, ROUTES, SCOPES, Route
+
+
+def name_of(route: Route) -> str:
+    return route.name
+
+
+def test_names_and_places_are_unique() -> None:
+    """No two rows share a name, or a method and path."""
+    assert len(BY_NAME) == len(ROUTES) > 30
+    assert len({(route.method, route.path, route.listener) for route in ROUTES}) == len(ROUTES)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=name_of)
+def test_scopes_exist(route: Route) -> None:
+    """A row demands scopes that a token can hold."""
+    assert set(route.scope) <= SCOPES
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=name_of)
+def test_writes_need_a_write_scope(route: Route) -> None:
+    """No row that changes something is public or is satisfied by a scope for reading."""
+    if route.method != "GET":
+        assert route.scope
+        assert not any(scope.endswith(":read") for scope in route.scope)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=name_of)
+def test_slot_routes_have_the_prefix(route: Route) -> None:
+    """All but the probes and the document of the API live under /v1."""
+    assert route.path.startswith("/v1/") or route.name in {"livez", "ready", "health", "metrics", "openapi"}
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=name_of)
+def test_bodies_are_read_where_a_record_is_named(route: Route) -> None:
+    """A row that names a request record has room for a body, and no other row has."""
+    assert (route.body_limit != 0) == bool(route.request)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=name_of)
+def test_handlers_are_named_by_module_and_function(route: Route) -> None:
+    """`<module>.<function>`, so that a reader finds the code."""
+    assert re.fullmatch(r"[a-z_]+\.[a-z_]+", route.handler)
+
+
+def test_no_lease_is_ever_in_a_url() -> None:
+    """A lease id is an authority: it travels in bodies only."""
+    for route in ROUTES:
+        assert "lease_id" not in route.parameters
+        assert not any("lease" in name for name in route.query)
+
+
+def test_url_fills_and_quotes() -> None:
+    """Parameters are percent-encoded, a slash too; absent query values are left out."""
+    route = BY_NAME["add_dep"]
+    assert route.url({"id": "a/b", "blocker": "c d"}) == "/v1/beads/a%2Fb/deps/c%20d"
+    assert BY_NAME["list_beads"].url(query={"status": "open", "cursor": None}) == "/v1/beads?status=open"
+
+
+def test_url_refuses_what_the_row_lacks() -> None:
+    """A query name that the row has not is a ValueError, a parameter left out a KeyError."""
+    with pytest.raises(ValueError, match="no query name 'colour'"):
+        BY_NAME["list_beads"].url(query={"colour": "red"})
+    with pytest.raises(KeyError):
+        BY_NAME["show_bead"].url()

@@ -1,0 +1,200 @@
+"""The rules as a set: codes, bands, examples, what they read, and the generated page."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import tomli_w
+
+from agentbox.features import enabled, load_features
+from agentbox.manifest import Finding, keys, load, parse
+from agentbox.rules import Report, Rule, discover, run
+from agentbox.rules._retired import RELEASED, RETIRED
+from agentbox.rules.reference import BANDS, COMMAND, TARGET, page
+from agentbox.rules.view import Given, Unusable, View
+from agentbox.settings import CHECKOUT
+
+FEATURES = load_features()
+SMALLEST = {"meta": {"schema_version": 1}, "adapters": {"pods": {"use": "off"}, "memory": {"use": "off"}}}
+RULES = list(discover().values())
+
+
+def laid_over(base: dict[str, Any], top: dict[str, Any]) -> dict[str, Any]:
+    """A fragment over the smallest manifest, key by key."""
+    both = {**base, **top}
+    for name in base.keys() & top.keys():
+        if isinstance(base[name], dict) and isinstance(top[name], dict):
+            both[name] = laid_over(base[name], top[name])
+    return both
+
+
+def example(rule: Rule, side: str) -> Report:
+    """The report on BAD or GOOD."""
+    arguments = {"features": FEATURES, **(rule.context or {}).get(side, {})}
+    fragment = getattr(rule, side)
+    try:
+        data = tomli_w.dumps(laid_over(SMALLEST, tomllib.loads(fragment))).encode()
+    except tomllib.TOMLDecodeError:
+        data = fragment.encode()
+    return run(parse(data, "x"), **arguments)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_examples(rule: Rule) -> None:
+    """BAD trips the rule, GOOD does not."""
+    assert rule.code in [found.code for found in example(rule, "bad").findings]
+    assert rule.code not in [found.code for found in example(rule, "good").findings]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_texts(rule: Rule) -> None:
+    """A title, one paragraph of why, and keys that exist."""
+    assert rule.title[0].islower() or rule.title[0].isupper()
+    assert not rule.title.endswith(".")
+    assert rule.why.endswith(".")
+    assert "\n\n" not in rule.why
+    tables = {path.rpartition(".")[0] for path in keys()} | {"security.exceptions", "**"}
+    assert set(rule.reads) <= set(keys()) | tables
+    assert len(set(rule.reads)) == len(rule.reads)
+
+
+def test_a_number_means_one_thing() -> None:
+    """Three digits once whatever the letter, in a band that exists, also among retired codes."""
+    codes = [*discover(), *RETIRED]
+    numbers = [code[1:] for code in discover()]
+    assert len(set(numbers)) == len(numbers)
+    assert all(re.fullmatch(r"[EWI]\d{3}", code) and code[1] in BANDS for code in codes)
+    assert not set(discover()) & set(RETIRED)
+    assert set(RELEASED) <= {*discover(), *RETIRED}
+    for code, retired in RETIRED.items():
+        assert retired.reason, code
+
+
+def test_the_file_name_is_the_code() -> None:
+    """`e103_...py` holds E103."""
+    for rule in RULES:
+        assert rule.check.__module__.rpartition(".")[2].startswith(f"{rule.code.lower()}_")
+
+
+def test_the_shipped_manifest_has_no_finding() -> None:
+    """Of any severity."""
+    report = run(load(CHECKOUT / "agentbox.toml"), features=FEATURES)
+    assert report.findings == ()
+    assert report.not_evaluated == ()
+    assert report.rules_run == len(RULES) > 30
+
+
+def test_the_page_is_fresh() -> None:
+    """docs/rules.md equals what the rules say."""
+    assert TARGET.read_text() == page(), f"stale: run `{COMMAND}`"
+
+
+def test_a_withdrawn_value_skips_only_the_rules_that_read_it() -> None:
+    """They are listed with the key to mend; others run."""
+    data = b'[meta]\nschema_version = 1\n[resources]\nmemory = 4\n[api]\npublish_address = "0.0.0.0"\n'
+    report = run(parse(data, "x"), features=FEATURES)
+    assert {(item.code, item.because) for item in report.not_evaluated} == {
+        ("E102", "resources.memory"),
+        ("E103", "resources.memory"),
+    }
+    assert "W206" in [found.code for found in report.findings]
+
+
+def test_one_bad_entry_of_a_map_hides_no_other() -> None:
+    """The skipped entry is named."""
+    data = b"""[meta]
+schema_version = 1
+[security.exceptions.desktop]
+reason = "the display server wants it"
+cap_add = 3
+[security.exceptions.playwright]
+reason = "the browser wants this one"
+cap_add = ["ALL"]
+"""
+    report = run(parse(data, "x"), features=FEATURES)
+    assert ("E203", "desktop") in [(item.code, item.entry) for item in report.not_evaluated]
+    assert ("E203", "security.exceptions.playwright.cap_add") in [(f.code, f.key) for f in report.findings]
+
+
+def test_a_file_that_is_no_toml_ends_the_run() -> None:
+    """One finding, no rule."""
+    report = run(parse(b"x = ", "x"), features=FEATURES)
+    assert [found.code for found in report.findings] == ["E000"]
+    assert report.rules_run == 0
+
+
+def test_findings_are_sorted_by_place() -> None:
+    """Line, column, code, whichever rule found them."""
+    data = b'[meta]\nschema_version = 1\n[api]\nport = 9091\npublish_address = "0.0.0.0"\n[resources]\ncpus = 0.5\n'
+    findings = run(parse(data, "x"), features=FEATURES).findings
+    assert list(findings) == sorted(findings, key=lambda found: found.order)
+    assert len({found.code for found in findings}) >= 4
+
+
+def test_only_rules_about_the_environment() -> None:
+    """What the boot runs again for a manifest that was validated at build."""
+    data = b'[meta]\nschema_version = 1\n[mesh]\nmode = "host"\n[api]\npublish_address = "0.0.0.0"\n'
+    report = run(parse(data, "x", check=False), features=FEATURES, environment={}, only_environment=True)
+    assert [found.code for found in report.findings] == ["E017"]
+    assert report.rules_run == len([rule for rule in RULES if rule.environment]) == 3
+
+
+def reading(rule: Rule, data: bytes, arguments: dict[str, Any]) -> set[str]:
+    """The keys that a rule asks for over one manifest."""
+    manifest = parse(data, "x")
+    features = arguments.get("features", FEATURES)
+    given = Given(
+        manifest,
+        features,
+        enabled(manifest, features),
+        arguments.get("lock"),
+        arguments.get("environment"),
+        tuple(arguments.get("systems", ())),
+    )
+    whole = View(rule.code, given)
+    views = [View(rule.code, given, entry=name) for name in whole.names(rule.each)] if rule.each else [whole]
+    for view in views:
+        try:
+            list(rule.check(view))
+        except Unusable:
+            continue
+    return whole.read.union(*(view.read for view in views))
+
+
+def inputs(rule: Rule) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """The cases of all rules: they also reach what a rule reads only in some situations."""
+    from_cases = CHECKOUT / "tests/rules/cases"
+    for path in sorted(from_cases.glob("*/*.toml")):
+        if path.parent.name != "E000":
+            yield path.read_bytes(), {"environment": {}}
+    for side in ("bad", "good"):
+        yield b"[meta]\nschema_version = 1\n", (rule.context or {}).get(side, {})
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_reads(rule: Rule) -> None:
+    """A rule reads what it declares and nothing else; together the cases make it read all of it."""
+    read: set[str] = set()
+    for data, arguments in inputs(rule):
+        read |= reading(rule, data, arguments)
+    if "**" not in rule.reads:
+        assert read == set(rule.reads)
+
+
+def test_a_finding_as_text_and_as_data() -> None:
+    """`LINE:COL: SEVERITY CODE KEY: MESSAGE`; the same names in JSON."""
+    finding = Finding(code="E103", severity="error", key="a.b", line=3, column=4, message="m", remedy="r")
+    assert str(finding) == "3:4: error E103 a.b: m"
+    assert set(finding.to_json()) == {
+        "code",
+        "severity",
+        "key",
+        "line",
+        "column",
+        "message",
+        "remedy",
+        "kind",
+        "related",
+    }

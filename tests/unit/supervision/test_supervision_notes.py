@@ -1,0 +1,86 @@
+"""Notes and restarts of programs."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from agentbox.settings import Paths
+from agentbox.supervision import procfs
+from agentbox.supervision.backoff import must_stop, wait_seconds
+from agentbox.supervision.hooks import Hooks, asked_for
+from agentbox.supervision.notify import notify, read_note
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    made = Paths(tmp_path)
+    made.ready_dir.mkdir(parents=True)
+    return made
+
+
+def test_a_note_names_the_process_that_wrote_it(paths: Paths) -> None:
+    notify(paths, "api")
+    note = read_note(paths, "api")
+    assert note is not None
+    assert note.is_of(os.getpid())
+    assert not note.is_of(1)
+
+
+def test_a_note_of_an_earlier_process_with_the_same_pid_is_not_believed(paths: Paths) -> None:
+    notify(paths, "api")
+    document = json.loads((paths.ready_dir / "api").read_bytes())
+    (paths.ready_dir / "api").write_text(json.dumps({**document, "start_ticks": 1}))
+    note = read_note(paths, "api")
+    assert note is not None
+    assert not note.is_of(os.getpid())
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": "x"}'])
+def test_a_damaged_note_counts_as_none(paths: Paths, content: str) -> None:
+    (paths.ready_dir / "api").write_text(content)
+    assert read_note(paths, "api") is None
+
+
+def test_no_note_is_none(paths: Paths) -> None:
+    assert read_note(paths, "api") is None
+
+
+def test_three_starts_in_ten_seconds_are_free_and_then_the_wait_doubles_to_five_seconds() -> None:
+    waits = [wait_seconds([100.0] * starts, 100.0) for starts in range(1, 11)]
+    assert waits == [0, 0, 0, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+
+
+def test_starts_of_long_ago_do_not_count() -> None:
+    assert wait_seconds([0.0] * 9 + [100.0], 100.0) == 0
+    assert not must_stop([0.0] * 9 + [100.0], 100.0)
+
+
+def test_the_sixth_restart_in_a_minute_is_one_too_many() -> None:
+    assert not must_stop([100.0] * 6, 100.0)
+    assert must_stop([100.0] * 7, 100.0)
+
+
+def test_a_process_is_alive_only_under_its_own_start_time() -> None:
+    ticks = procfs.start_ticks(os.getpid())
+    assert ticks is not None
+    assert procfs.alive(os.getpid(), ticks)
+    assert not procfs.alive(os.getpid(), ticks + 1)
+    assert procfs.start_ticks(1 << 30) is None
+
+
+def test_hooks_are_read_from_their_variables() -> None:
+    env = {
+        "AGENTBOX_TEST_DELAY_SLOT": "beads:2.5",
+        "AGENTBOX_TEST_FAIL_SLOT": "memory",
+        "AGENTBOX_TEST_SEAL_TIMEOUT": "3",
+    }
+    assert Hooks.from_environment(env) == Hooks(delay_slot={"beads": 2.5}, fail_slot="memory", seal_timeout=3)
+    assert asked_for(env) == tuple(sorted(env))
+
+
+@pytest.mark.parametrize("text", ["beads", "beads:", "beads:soon", ":1"])
+def test_a_hook_that_cannot_be_understood_is_refused_by_name(text: str) -> None:
+    with pytest.raises(ValueError, match="AGENTBOX_TEST_DELAY_SLOT"):
+        Hooks.from_environment({"AGENTBOX_TEST_DELAY_SLOT": text})

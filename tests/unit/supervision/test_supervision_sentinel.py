@@ -1,0 +1,131 @@
+"""The sentinel's file, its copies and their chain."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agentbox.canonical import digest
+from agentbox.settings import Paths
+from agentbox.supervision.boot_record import Posture, Previous
+from agentbox.supervision.sentinel import (
+    DIGESTS,
+    KEPT,
+    Sentinel,
+    broken_links,
+    copies,
+    fault,
+    last_copy_sha256,
+    read_sentinel,
+    write_sentinel,
+)
+
+WRITES_FOR_EVER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, str(Path(sys.argv[2])))
+from test_supervision_sentinel import sentinel
+from agentbox.settings import Paths
+from agentbox.supervision.sentinel import write_sentinel
+paths = Paths(Path(sys.argv[1]))
+print("go", flush=True)
+while True:
+    paths.sentinel.unlink(missing_ok=True)
+    write_sentinel(paths, sentinel("one", release="x" * 200_000))
+"""
+
+
+def sentinel(boot_id: str, previous: str | None = None, release: str = "6.1") -> Sentinel:
+    digests = {**dict.fromkeys(DIGESTS), "plan": "sha256:plan"}
+    return Sentinel(
+        boot_id,
+        "2026-01-01T00:00:00.000Z",
+        1.5,
+        digests,
+        (),
+        release,
+        6,
+        Posture(),
+        (),
+        Previous("x", previous, "clean"),
+    )
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    made = Paths(tmp_path)
+    made.run.mkdir(parents=True)
+    made.boots.mkdir(parents=True)
+    return made
+
+
+def test_what_is_written_is_read_back_with_its_hash(paths: Paths) -> None:
+    sha256 = write_sentinel(paths, sentinel("one"))
+    found = read_sentinel(paths.sentinel)
+    assert found is not None
+    assert found.sha256 == sha256 == digest(paths.sentinel.read_bytes())
+    assert found.document["boot_id"] == "one"
+    assert paths.boot_copy("one").read_bytes() == paths.sentinel.read_bytes()
+    assert [path.name for path in paths.run.iterdir()] == ["bootstrap.done"]
+
+
+def test_each_fault_has_its_word(paths: Paths) -> None:
+    def why(sha256: str | None = None) -> str:
+        return fault(read_sentinel(paths.sentinel), boot_id="one", plan_digest="sha256:plan", sha256=sha256)
+
+    assert why() == "missing"
+    sha256 = write_sentinel(paths, sentinel("one"))
+    assert why() == ""
+    assert why(sha256) == ""
+    assert why("sha256:other") == "changed"
+    paths.sentinel.chmod(0o600)
+    paths.sentinel.write_text("no json")
+    assert why() == "foreign"
+    paths.sentinel.write_bytes(sentinel("two").to_bytes())
+    assert why() == "foreign"
+
+
+def test_a_sentinel_without_a_digest_is_a_bug(paths: Paths) -> None:
+    from dataclasses import replace
+
+    with pytest.raises(ValueError, match="each digest"):
+        replace(sentinel("one"), digests={}).to_bytes()
+
+
+def test_twenty_copies_are_kept_and_the_chain_holds(paths: Paths) -> None:
+    for number in range(KEPT + 3):
+        write_sentinel(paths, sentinel(f"{number:04}", last_copy_sha256(paths)))
+    assert len(copies(paths)) == KEPT
+    assert list(broken_links(paths)) == []
+
+
+def test_a_copy_under_another_name_is_found(paths: Paths) -> None:
+    write_sentinel(paths, sentinel("one"))
+    paths.boot_copy("one").rename(paths.boot_copy("two"))
+    assert "not of this boot" in next(iter(broken_links(paths)))
+
+
+def test_a_writer_killed_at_any_moment_leaves_a_whole_sentinel_or_none(paths: Paths) -> None:
+    whole = sentinel("one", release="x" * 200_000).to_bytes()
+    seen = set()
+    for round_ in range(25):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITES_FOR_EVER, str(paths.prefix), str(Path(__file__).parent)],
+            stdout=subprocess.PIPE,
+        )
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"go\n"
+        end = time.monotonic() + 0.001 * round_
+        while time.monotonic() < end:
+            os.sched_yield()
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+        there = paths.sentinel.exists()
+        seen.add(there)
+        assert not there or paths.sentinel.read_bytes() == whole
+    assert seen
