@@ -26,7 +26,8 @@ def check_spec(spec: AgentSpec, config: HostConfig) -> None:
     if not spec.name:
         raise _invalid("/name", "must not be empty")
     texts = {f"/argv/{index}": item for index, item in enumerate(spec.argv)}
-    texts |= {f"/env/{name}": name + value for name, value in spec.env.items()} | {"/cwd": spec.cwd}
+    texts |= {f"/env/{name}": name + value for name, value in spec.env.items()} | {"/cwd": spec.cwd, "/name": spec.name}
+    texts |= {f"/labels/{name}": name + value for name, value in spec.labels.items()}
     for pointer, text in texts.items():
         _check_text(pointer, text)
     if bad := next((name for name in spec.env if not name or "=" in name), None):

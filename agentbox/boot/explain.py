@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from agentbox.plan.names import BOOTSTRAP
 from agentbox.supervision.timeline import PhaseSpan, ProgramSpan, Timeline
 
 BAR_WIDTH = 32
-STAGE_B_PROGRAM = "bootstrap"
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,15 @@ def _last_ready(timeline: Timeline) -> ProgramSpan | None:
 
 
 def _is_critical(span: PhaseSpan, last: ProgramSpan | None) -> bool:
-    return not span.id.startswith("B") or (last is not None and last.name == STAGE_B_PROGRAM)
+    return not span.id.startswith("B") or (last is not None and last.name == BOOTSTRAP)
 
 
 def _chain(timeline: Timeline, last: ProgramSpan | None) -> tuple[Link, ...]:
-    """From the start of PID 1 to the seal: interpreter, phases of Stage A, supervisord, the last program, the seal."""
+    """From the start of PID 1 to the seal: what the engine and the interpreter took, phases of Stage A, supervisord, the last program, the seal."""
     stage_a = [span for span in timeline.phases if not span.id.startswith("B")]
     ends: list[tuple[str, float | None]] = []
     if stage_a:
-        ends.append(("interpreter start", stage_a[0].start_ms))
+        ends.append(("engine and interpreter start", stage_a[0].start_ms))
         ends += [(f"phase {span.id}", span.start_ms + span.ms) for span in stage_a]
     if last is not None:
         ends += [("supervisord, to the first spawn", last.spawn_ms), (f"{last.name}, spawn to ready", last.ready_ms)]

@@ -19,28 +19,28 @@ from agentbox.boot.steps import (
     p5_artifacts,
 )
 from agentbox.boot.waker import fork_waker
+from agentbox.plan.names import STAGE_B, STAGE_VARIABLE
 from agentbox.settings import Paths, environment
 from agentbox.supervision import procfs
 
-STAGE_VARIABLE, STAGE_B_VALUE = "AGENTBOX_BOOTSTRAP_STAGE", "B"
 _TERMINATED = 128 + signal.SIGTERM
 
-STAGE_A = tuple(
+PHASES_A = tuple(
     Phase(step.PHASE, step.BUDGET_MS, step.run)
     for step in (p0_5_posture, p1_roots, p2_secrets, p3_identity, p4_workspace, p5_artifacts)
 )
-STAGE_B = tuple(Phase(step.PHASE, step.BUDGET_MS, step.run) for step in (b6_programs, b8_hints))
+PHASES_B = tuple(Phase(step.PHASE, step.BUDGET_MS, step.run) for step in (b6_programs, b8_hints))
 
 
 def main() -> int:
     """Returns an exit code, or does not return: a good Stage A ends in exec."""
     paths = Paths.of_this_process()
-    if environment().get(STAGE_VARIABLE) == STAGE_B_VALUE:
-        return 0 if run_phases(resume(paths, environment()), STAGE_B) else 1
+    if environment().get(STAGE_VARIABLE) == STAGE_B:
+        return 0 if run_phases(resume(paths, environment()), PHASES_B) else 1
     # PID 1 ignores signals without a handler, and `docker stop` must not wait for its grace period.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
     context = _begin(paths)
-    if context is None or not run_phases(context, STAGE_A):
+    if context is None or not run_phases(context, PHASES_A):
         return 1
     return _become_supervisord(context)
 

@@ -1,6 +1,6 @@
 """Turns what the phases found into `boot.json`."""
 
-import platform
+import os
 import re
 from datetime import timedelta
 
@@ -26,7 +26,7 @@ def boot_record(context: Context) -> BootRecord:
         digests=_digests(context),
         plan=str(context.plan_path),
         supervisord_conf=str(context.supervisord_conf),
-        kernel_release=platform.release(),
+        kernel_release=os.uname().release,
         landlock_abi=context.landlock_abi,
         posture=context.posture,
         previous=context.previous,

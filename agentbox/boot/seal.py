@@ -94,6 +94,9 @@ class Seal:
         except ProgramDied as died:
             failure = Failure(PHASE, f"cannot seal the boot: required program {died.name} ended ({died.how})")
             tell_failure(self._log, PHASE, BootError(failure.reason, _LOGS_FIX))
+        except BootError as error:
+            failure = Failure(PHASE, error.message)
+            tell_failure(self._log, PHASE, error)
         else:
             self._write(plan, watch, running, last_ready)
             return 0
@@ -143,7 +146,9 @@ class Seal:
     def _host(self, plan: Plan) -> str:
         """In a container the API listens on every address, under the process engine where it is published."""
         address = plan.api.publish_address
-        return "127.0.0.1" if self._paths.contained or address in ("0.0.0.0", "::") else address
+        if self._paths.contained or address in ("0.0.0.0", "::"):
+            return "127.0.0.1"
+        return f"[{address}]" if ":" in address else address
 
     def _tell(self, program: str, status: str) -> None:
         elapsed = round(time.monotonic() - self._begun, 3)

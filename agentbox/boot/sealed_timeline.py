@@ -3,7 +3,7 @@
 from agentbox.boot.runner import read_phases
 from agentbox.boot.watch import Running, Watch
 from agentbox.plan.model import Plan, Program
-from agentbox.plan.programs import SEAL
+from agentbox.plan.names import SEAL
 from agentbox.settings import Paths
 from agentbox.supervision import procfs
 from agentbox.supervision.boot_record import BootRecord

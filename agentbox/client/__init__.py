@@ -1,10 +1,17 @@
-"""A small typed client of a box's API, synchronous and asynchronous, built on the route table."""
+"""A small typed client of a box's API, synchronous and asynchronous, built on the route table.
 
-from agentbox.client.aio import AsyncBoxClient
-from agentbox.client.box import BoxClient
-from agentbox.client.errors import ApiError, BoxUnreachable
+The clients are bound at first use: the API shares the records, and must not pay for an HTTP client at its start.
+"""
+
+from typing import TYPE_CHECKING, Any
+
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
-from agentbox.client.sse import SseEvent
+
+if TYPE_CHECKING:
+    from agentbox.client.aio import AsyncBoxClient
+    from agentbox.client.box import BoxClient
+    from agentbox.client.errors import ApiError, BoxUnreachable
+    from agentbox.client.sse import SseEvent
 
 __all__ = [
     "ApiError",
@@ -17,3 +24,18 @@ __all__ = [
     "Submitted",
     "Task",
 ]
+_LAZY = {
+    "ApiError": "errors",
+    "AsyncBoxClient": "aio",
+    "BoxClient": "box",
+    "BoxUnreachable": "errors",
+    "SseEvent": "sse",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(name)
+    from importlib import import_module
+
+    return getattr(import_module(f"agentbox.client.{_LAZY[name]}"), name)

@@ -39,13 +39,9 @@ def write_folder(start: Start) -> bool:
     from agentbox.render import compose_folder
 
     files = compose_folder(
-        start.plan,
-        start.image_ref,
-        manifest=start.manifest,
-        project=start.project,
-        strict=start.strict,
-        hooks=start.hooks,
-    )
+        start.plan, start.image_ref, manifest=start.manifest, image_id=start.image_id, project=start.project,
+        strict=start.strict, hooks=start.hooks,
+    )  # fmt: skip
     folder = start.state.compose_dir
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     changed = False

@@ -44,6 +44,11 @@ class BuildStamp:
     tag: str
     plan_digest: str
 
+    @property
+    def reference(self) -> str:
+        """`tag@sha256:<manifest digest>`, as compose names the image."""
+        return f"{self.tag}@{self.manifest_digest}"
+
 
 @dataclass(frozen=True)
 class BoxState:

@@ -1,12 +1,13 @@
 """Builds the image of a manifest with Nix."""
 
-import platform
 from pathlib import Path
 
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.image.archive import BuildResult, read_archive
 from agentbox.image.flakeref import flake_of
 from agentbox.image.nix import run_nix
+from agentbox.lock import host_system
+from agentbox.lockfile import ARCH_OF_SYSTEM
 from agentbox.progress import Progress
 
 
@@ -27,15 +28,24 @@ def build(
     """
     manifest = manifest or checkout / "agentbox.toml"
     lock = lock or _lock_of(checkout, manifest)
-    system = system or f"{platform.machine()}-linux"
+    package = _package(system or host_system(), test_hooks=test_hooks)
     for needed in (manifest, lock):
         if not needed.is_file():
             raise AgentboxError(f"cannot build the image: {needed} does not exist", exit_code=ExitCode.USAGE)
     out_link.parent.mkdir(parents=True, exist_ok=True)
-    package = "image-test-hooks" if test_hooks else "image"
     with flake_of(checkout.resolve(), manifest, lock) as flake:
-        built = run_nix(["build", f"{flake}#packages.{system}.{package}", "--out-link", str(out_link)], progress)
+        built = run_nix(["build", f"{flake}#packages.{host_system()}.{package}", "--out-link", str(out_link)], progress)
     return read_archive(out_link.resolve(), tuple(built))
+
+
+def _package(system: str, *, test_hooks: bool) -> str:
+    """The name of the flake's package on this machine: unpacking runs no foreign code, so any system builds here."""
+    if system == host_system():
+        return "image-test-hooks" if test_hooks else "image"
+    if system not in ARCH_OF_SYSTEM or test_hooks:
+        what = f"an image with test hooks for {system}" if test_hooks else f"an image for {system}"
+        raise AgentboxError(f"cannot build {what}: there is none", exit_code=ExitCode.USAGE)
+    return f"image-{ARCH_OF_SYSTEM[system]}"
 
 
 def _lock_of(checkout: Path, manifest: Path) -> Path:

@@ -1,12 +1,13 @@
 """A family of requirements behind `/ready`. Adding one is one file in `requirements/` and one row in `standard.py`."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
 Wake = Callable[[], None]
 
 
-class Requirement:
+class Requirement(ABC):
     """Defaults for a family. `check` must leave the event loop free: what blocks runs through `in_thread`."""
 
     family: str
@@ -14,18 +15,18 @@ class Requirement:
     period: float = 5.0  # seconds between two checks when no event comes
     deadline: float = 2.0  # seconds one check may take
 
+    @abstractmethod
     async def check(self) -> tuple[str, ...]:
         """The strings for `missing`, sorted by name; none when everything is as it must be."""
-        raise NotImplementedError
 
+    @abstractmethod
     def late(self) -> tuple[str, ...]:
         """The strings for `missing` when the check did not answer within its deadline."""
-        raise NotImplementedError
 
-    def attach(self, wake: Wake) -> None:
+    def attach(self, wake: Wake) -> None:  # noqa: B027  (most families need no events)
         """Starts to watch for events; `wake` asks for a check now. Called once, inside the running loop."""
 
-    def detach(self) -> None:
+    def detach(self) -> None:  # noqa: B027
         """Ends what `attach` began."""
 
     def degraded(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrato
 from agentbox.adapters.orchestrator.record import RecordLine, follow_record
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.contracts.orchestrator import OrchestratorContract
-from agentbox.testing.contracts.orchestrator_lab import until
+from agentbox.testing.contracts.orchestrator_lab import until_async
 
 
 def _adapter(box: AgentHostBox) -> LocalProcessOrchestrator:
@@ -79,7 +79,7 @@ class LocalLab:
         async with asyncio.timeout(10):
             await enough.wait()
             if take:
-                await until(self._nothing_waits, "all lines are taken")
+                await until_async(self._nothing_waits, "all lines are taken")
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         return found
@@ -105,20 +105,50 @@ class LocalLab:
             self._box.stop()
 
 
+class Store:
+    """Adapters on the agent-host that the tests of this file share; one that was killed is started for the next test."""
+
+    def __init__(self, box: AgentHostBox) -> None:
+        self._box = box
+        self._made: list[LocalProcessOrchestrator] = []
+        self.prefix = box.paths.prefix
+
+    def make(self) -> LocalProcessOrchestrator:
+        self._made.append(_adapter(self._box))
+        return self._made[-1]
+
+    async def open(self) -> LocalProcessOrchestrator:
+        found = self.make()
+        await found.open(Deadline.after(5))
+        return found
+
+    async def kill_backend(self) -> None:
+        self._box.kill()
+
+    async def close_all(self) -> None:
+        for one in self._made:
+            await one.close()
+
+
 @pytest.fixture(scope="module")
 def shared_box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
     box = AgentHostBox(tmp_path_factory.mktemp("box"))
-    box.start()
     yield box
     box.stop()
 
 
 @pytest.fixture
-async def adapter(shared_box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
-    found = _adapter(shared_box)
-    await found.open(Deadline.after(5))
-    yield found
-    await found.close()
+async def store(shared_box: AgentHostBox) -> AsyncIterator[Store]:
+    if not shared_box.running:
+        shared_box.start()
+    made = Store(shared_box)
+    yield made
+    await made.close_all()
+
+
+@pytest.fixture
+async def adapter(store: Store) -> LocalProcessOrchestrator:
+    return await store.open()
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ ENTRIES = {
     "sbom": ["agentbox/image/sbom/__main__.py"],
     "plan": ["agentbox/render/build.py", "nix/compose_folder.py"],
 }
-DISCOVERED = {"plan": ("agentbox/rules/", "agentbox/manifest/")}  # folders whose modules are found by listing them
 
 
 def covered(path: str, wanted: list[str]) -> bool:
@@ -67,15 +66,10 @@ def test_nothing_that_is_imported_is_missing(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(ENTRIES))
 def test_nothing_is_there_that_is_not_imported(name: str) -> None:
-    """Every module in the filter is reached, save those that are found by listing a folder."""
-    inside = {
-        path.relative_to(CHECKOUT).as_posix()
-        for entry in SOURCES[name]
-        if entry.startswith("agentbox/")
-        for path in ([CHECKOUT / entry] if entry.endswith(".py") else (CHECKOUT / entry).rglob("*.py"))
-    }
-    idle = {path for path in inside - closure(name) if not path.endswith("__init__.py")}
-    assert sorted(path for path in idle if not path.startswith(DISCOVERED.get(name, ()))) == []
+    """Every file and every sub-package in the filter is reached."""
+    reached = closure(name)
+    listed = [entry for entry in SOURCES[name] if entry.startswith("agentbox/")]
+    assert [entry for entry in listed if not any(covered(path, [entry]) for path in reached)] == []
 
 
 def test_every_list_is_used_and_exists() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from harness.box import METRICS_PORT, MANIFEST, Box
+from harness.box import MANIFEST, METRICS_PORT, Box
 
 LOUD = MANIFEST.replace("metrics_port = ", 'log_level = "debug", metrics_port = ')
 

@@ -43,12 +43,16 @@ async def connect(paths: Paths, deadline: Deadline, impl: str = "local-process")
     """
     client = await _reach(paths, deadline, impl)
     try:
-        token = (await asyncio.to_thread(paths.token("agent-host").read_text, encoding="ascii")).strip()
-        hello = await client.call("initialize", {"token": token, "contract_version": CONTRACT_VERSION}, deadline)
+        params = {"token": _token(paths), "contract_version": CONTRACT_VERSION}
+        hello = await client.call("initialize", params, deadline)
     except BaseException:
         await client.close()
         raise
     return client, hello
+
+
+def _token(paths: Paths) -> str:
+    return paths.token("agent-host").read_text(encoding="ascii").strip()
 
 
 async def _reach(paths: Paths, deadline: Deadline, impl: str) -> RpcClient:

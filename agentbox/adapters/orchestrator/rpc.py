@@ -22,7 +22,7 @@ class Garbage(AgentboxError):
 
 def encode(message: Message) -> bytes:
     """The line of a message."""
-    return json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
 
 
 def decode(line: bytes) -> dict[str, Any]:

@@ -47,14 +47,15 @@ def _layer_faults(context: Context) -> list[tuple[str, str]]:
 
 def _package_faults(context: Context, package: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Counts and adds up first; only where that is wrong, the files are named."""
-    sizes = {path: _size(context.paths.at(path)) for path in package["files"]}
+    root = str(context.paths.prefix).rstrip("/")
+    sizes = {path: _size(root + path) for path in package["files"]}
     there = [size for size in sizes.values() if size is not None]
     if len(there) == package["count"] and sum(there) == package["size"]:
         return []
     return [(path, _fault(sizes[path], size)) for path, size in package["files"].items() if sizes[path] != size]
 
 
-def _size(path: Path) -> int | None:
+def _size(path: str) -> int | None:
     try:
         return os.lstat(path).st_size
     except OSError:

@@ -1,7 +1,6 @@
 """Phase 0: boot id, plan, what the last shutdown left, limits, test hooks."""
 
 import os
-import platform
 import resource
 from collections.abc import Mapping
 from pathlib import Path
@@ -74,9 +73,9 @@ def _clear_run_folder(paths: Paths, log: BootLog) -> None:
         paths.ready_dir.mkdir(exist_ok=True)
         paths.starts_dir.mkdir(exist_ok=True)
     except OSError as error:
-        log.emit("WritableRootFailed", path="/run/agentbox", errno=error.errno, free_bytes=0)
+        log.emit("WritableRootFailed", path=str(Paths().run), errno=error.errno, free_bytes=0)
         raise BootError(
-            f"cannot write /run/agentbox: {error.strerror}", "Start the box with the generated compose file."
+            f"cannot write {Paths().run}: {error.strerror}", "Start the box with the generated compose file."
         ) from error
 
 
@@ -102,7 +101,7 @@ def _tell_start(context: Context) -> None:
     context.emit(
         "BootstrapStarted",
         version=__version__,
-        kernel=platform.release(),
+        kernel=os.uname().release,
         landlock_abi=context.landlock_abi,
         uid=os.getuid(),
         strict=context.strict,

@@ -5,6 +5,7 @@ import hashlib
 from agentbox.boot.context import Context
 from agentbox.boot.errors import BootError
 from agentbox.boot.record import boot_record
+from agentbox.plan.names import AGENT_HOST
 from agentbox.probes.base import ProbeResult
 from agentbox.probes.suite import run_probes
 from agentbox.supervision.events import BootLog
@@ -12,7 +13,7 @@ from agentbox.supervision.files import replace
 from agentbox.supervision.secrets import SUPERVISOR_USER, write_program_token
 
 PHASE, BUDGET_MS = "5", 200
-TOKEN_PROGRAMS = ("gateway", "agent-host")
+TOKEN_PROGRAMS = (AGENT_HOST,)  # those that the API talks to with a token of this boot
 
 
 def run(context: Context) -> None:
@@ -52,10 +53,9 @@ def _prove_artifacts(context: Context) -> None:
 
 def _write_tokens(context: Context) -> None:
     """supervisord's own credentials go through a file that its configuration includes; the format is its reader's."""
-    programs = {program.name for program in context.plan.programs}
-    for name in TOKEN_PROGRAMS:
-        if name in programs:
-            write_program_token(context.paths, name)
+    for program in context.plan.programs:
+        if program.name in TOKEN_PROGRAMS:
+            write_program_token(context.paths, program.name)
     token = write_program_token(context.paths, "supervisor")
     password = hashlib.sha1(token.encode(), usedforsecurity=False).hexdigest()
     text = f"[unix_http_server]\nusername={SUPERVISOR_USER}\npassword={{SHA}}{password}\n"

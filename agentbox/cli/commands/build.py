@@ -45,6 +45,7 @@ def command(cli: Cli, system: str | None, locked: bool, test_hooks: bool, out: P
             result = build(
                 CHECKOUT,
                 manifest=cli.manifest,
+                lock=cli.lock,
                 system=system,
                 test_hooks=test_hooks,
                 out_link=link,

@@ -72,7 +72,7 @@ def _up(
         record = choice.engine.start(
             Start(
                 plan=plan, manifest=manifest.raw, state=state,
-                image_ref=stamp.image_id if stamp else "", image_id=stamp.image_id if stamp else "",
+                image_ref=stamp.reference if stamp else "", image_id=stamp.image_id if stamp else "",
                 project=prepare_project(project, yes=yes) if project else None,
                 strict=strict, secrets=collect(plan.secrets, cli.manifest),
             )

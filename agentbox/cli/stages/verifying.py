@@ -55,7 +55,7 @@ def subject_of(cli: Cli) -> Subject:
             "cannot verify the image: none was built yet", "Run `agentbox build`.", exit_code=ExitCode.USAGE
         )
     built = read_archive(link.resolve())
-    lock = CHECKOUT / "agentbox.lock"
+    lock = cli.lock
     plan = plan_of(manifest, lock, test_hooks=built.test_hooks)
     return Subject(cli, manifest, lock, plan, built, cli.state().record())
 

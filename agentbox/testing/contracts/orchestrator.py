@@ -87,4 +87,3 @@ class OrchestratorContract(ProcessClauses, StreamClauses, LifeClauses, CommonCon
             *((first, second)[n % 2].run_once(shell(f"exit {n}"), request_id=f"c11-{n}") for n in codes)
         )
         assert [run.exit.code for run in runs] == list(codes)
-

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -70,15 +70,10 @@ def new_id() -> str:
     return uuid7()
 
 
-async def until(holds: Callable[[], Any], what: str, seconds: float = _PATIENCE) -> None:
-    """Returns once `holds()` is true (an awaitable is awaited). AssertionError after the deadline."""
+async def until_async(holds: Callable[[], Awaitable[bool]], what: str, seconds: float = _PATIENCE) -> None:
+    """Returns once the answer is true. AssertionError after the deadline."""
     deadline = time.monotonic() + seconds
-    while True:
-        found = holds()
-        if asyncio.iscoroutine(found):
-            found = await found
-        if found:
-            return
+    while not await holds():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         await asyncio.sleep(0.01)
 
@@ -108,7 +103,7 @@ async def first_output(adapter: Orchestrator, handle: AgentHandle, wanted: bytes
 
 async def ended(adapter: Orchestrator, agent_id: str) -> None:
     """Waits until the agent is over."""
-    await until(lambda: _over(adapter, agent_id), "the agent ends")
+    await until_async(lambda: _over(adapter, agent_id), "the agent ends")
 
 
 async def _over(adapter: Orchestrator, agent_id: str) -> bool:

@@ -27,8 +27,9 @@ from agentbox.testing.contracts.orchestrator_lab import (
     shell,
     spec,
     told,
-    until,
+    until_async,
 )
+from agentbox.testing.until import until
 
 MIB = 1 << 20
 SOMEONE = context.CallContext(principal="urn:someone")
@@ -68,12 +69,12 @@ class LifeClauses:
         """`terminate` during the wait ends it as `terminated`; the old generation is stale after a restart."""
         adapter = await lab.start(scale=1)
         handle = await adapter.spawn(shell("exit 3", restart="always"), request_id=new_id())
-        await until(lambda: _state(adapter, handle.agent_id, "backoff"), "it waits")
+        await until_async(lambda: _state(adapter, handle.agent_id, "backoff"), "it waits")
         with pytest.raises(InvalidTransition):
             await adapter.signal(handle, "TERM")
         assert (await adapter.terminate(handle)).reason == "terminated"
         handle = await adapter.spawn(shell("exit 3", restart="always"), request_id=new_id())
-        await until(lambda: _generation(adapter, handle.agent_id, 2), "it is started again")
+        await until_async(lambda: _generation(adapter, handle.agent_id, 2), "it is started again")
         with pytest.raises(StaleHandle):
             await adapter.terminate(handle)
 
@@ -84,7 +85,7 @@ class LifeClauses:
         seen = await first_output(adapter, handle, b"x")
         await lab.leave()
         again = await lab.restart()
-        await until(lambda: _output_beyond(again, handle.agent_id, seen.cursor), "output went on")
+        await until_async(lambda: _output_beyond(again, handle.agent_id, seen.cursor), "output went on")
         cursors = [item.cursor for item in await items(again, handle.agent_id, seen.cursor, follow=False)]
         assert cursors == list(range(seen.cursor + 1, seen.cursor + 1 + len(cursors)))
         assert (await again.get(handle.agent_id)).state == "running"
@@ -98,7 +99,7 @@ class LifeClauses:
         await first_output(adapter, handle, b"kept")
         await until(lambda: len(running(needle)) >= 3, "the tree is there")
         await lab.crash()
-        await until(lambda: not running(needle), "no orphan lives", 5)
+        await until(lambda: not running(needle), "no orphan lives", seconds=5)
         again = await lab.restart()
         await ended(again, handle.agent_id)
         info = await again.get(handle.agent_id)
@@ -124,7 +125,7 @@ class LifeClauses:
         assert running(needle)
         again = await lab.restart()
         assert running(needle) == []
-        await until(lambda: _state(again, handle.agent_id, "lost"), "the row says lost")
+        await until_async(lambda: _state(again, handle.agent_id, "lost"), "the row says lost")
 
     async def test_O13_the_policy_applies_to_a_lost_agent(self, lab: Lab) -> None:
         """An agent with a restart policy runs again after the crash, as its next generation."""
@@ -133,7 +134,7 @@ class LifeClauses:
         first = (await adapter.get(handle.agent_id)).pid
         await lab.crash()
         again = await lab.restart()
-        await until(lambda: _state(again, handle.agent_id, "running"), "it runs again")
+        await until_async(lambda: _state(again, handle.agent_id, "running"), "it runs again")
         info = await again.get(handle.agent_id)
         assert (info.handle.generation, info.restarts) == (2, 1)
         assert info.pid != first

@@ -22,8 +22,9 @@ from agentbox.testing.contracts.orchestrator_lab import (
     running,
     shell,
     spec,
-    until,
+    until_async,
 )
+from agentbox.testing.until import until
 
 
 class ProcessClauses:
@@ -216,13 +217,13 @@ class ProcessClauses:
         assert pid is not None
         before = len(await items(adapter, handle.agent_id, follow=False))
         settled = len(await items(adapter, handle.agent_id, follow=False))
-        await until(lambda: asyncio.sleep(0.2, result=True), "time passes")
+        await asyncio.sleep(0.2)  # in which nothing may happen
         after = len(await items(adapter, handle.agent_id, follow=False))
         assert settled - before <= 1
         assert after - before <= 1
         assert alive(pid)
         await adapter.signal(handle, "CONT")
-        await until(lambda: _grew(adapter, handle.agent_id, after), "output goes on")
+        await until_async(lambda: _grew(adapter, handle.agent_id, after), "output goes on")
         await adapter.terminate(handle)
 
     async def test_O07_signals_reach_the_program(self, adapter: Orchestrator) -> None:

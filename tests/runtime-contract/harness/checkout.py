@@ -47,14 +47,18 @@ class Checkout:
         return self.folder / "cache"
 
     def write_manifest(self, image: str = "") -> None:
-        self.manifest.write_text(f'[meta]\nschema_version = 1\nname = "rc-030"\n[image]\n{image}\n')
+        self.manifest.write_text(
+            f'[meta]\nschema_version = 1\nname = "rc-030"\n[image]\n{image}\n[adapters]\npods.use = "off"\nmemory.use = "off"\n'
+        )
 
     def want(self, *, core: list[str], build: list[str], runtime: list[str], pypi: list[str]) -> None:
         """Which packages the box asks for."""
         features = self.source / "config/features"
         (features / "core.toml").write_text(_CORE.format(debian=json.dumps(core)))
         (features / "build.toml").write_text(_CORE.format(debian=json.dumps(build)) + f"pypi = {json.dumps(pypi)}\n")
-        project = _PYPROJECT.format(runtime=json.dumps(runtime), host=json.dumps(runtime[:1]), test=json.dumps(pypi[:1]))
+        project = _PYPROJECT.format(
+            runtime=json.dumps(runtime), host=json.dumps(runtime[:1]), test=json.dumps(pypi[:1])
+        )
         (self.source / "pyproject.toml").write_text(project)
 
     def use(self, url: str | None) -> None:
@@ -76,7 +80,12 @@ class Checkout:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "agentbox", *arguments]
         return subprocess.Popen(
-            command, cwd=self.source, env=self._environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            cwd=self.source,
+            env=self._environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
 
     def _environment(self) -> dict[str, str]:

@@ -39,7 +39,8 @@ class DockerBox(Box):
         """Writes the compose folder without starting anything."""
         write_folder(
             Start(
-                plan=self.plan, manifest=self.options.manifest.encode(), state=self.state, image_ref=self.image.image_id,
+                plan=self.plan, manifest=self.options.manifest.encode(), state=self.state,
+                image_ref=f"{self.image.tag}@{self.image.manifest_digest}", image_id=self.image.image_id,
                 strict=self.options.strict, secrets=self.options.secrets, project=self.options.project,
             )
         )  # fmt: skip
@@ -51,6 +52,12 @@ class DockerBox(Box):
     def start(self) -> None:
         self.render()
         self.compose("up", "--detach", "--no-build")
+
+    def start_without_network(self) -> None:
+        """Starts the rendered container with no network at all: compose creates it, the engine unplugs it, then it runs."""
+        self.compose("up", "--no-start", "--no-build")
+        docker("network", "disconnect", f"{NAME}_agentbox", NAME)
+        docker("start", NAME)
 
     def compose(self, *arguments: str) -> str:
         """Runs compose over both files."""
@@ -98,7 +105,7 @@ class DockerBox(Box):
     def program_pid(self, name: str) -> int:
         """The pid, inside the box, of a supervised program, as the sentinel or supervisord names it."""
         code = (
-            "import sys; from agentbox.settings import Paths; from agentbox.supervision import SupervisorClient;"
+            "import sys; from agentbox.settings import Paths; from agentbox.supervision.rpc import SupervisorClient;"
             "print(SupervisorClient(Paths()).states()[sys.argv[1]].pid)"
         )
         ran = self.run(["/opt/agentbox/venv/bin/python", "-I", "-c", code, name])

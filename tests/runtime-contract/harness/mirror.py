@@ -49,7 +49,24 @@ class Mirror:
         self.nonce = uuid.uuid4().hex
         self.requests: list[str] = []
         self.cut: dict[str, int] = {}  # file name -> bytes after which the connection is dropped, once
+        self._held: tuple[str, int] | None = None
+        self._free = threading.Event()
         self._server: ThreadingHTTPServer | None = None
+
+    def hold(self, file: str, after: int) -> None:
+        """Lets the file's download wait after so many bytes, until `release`."""
+        self._held = (file, after)
+
+    def release(self) -> None:
+        self._held = None
+        self._free.set()
+
+    def wait_if_held(self, file: str) -> int | None:
+        """After how many bytes of this file to wait; None = not at all."""
+        return self._held[1] if self._held and self._held[0] == file else None
+
+    def wait(self) -> None:
+        self._free.wait(60)
 
     def __enter__(self) -> Mirror:
         handler = partial(_Handler, mirror=self, directory=str(self.folder))
@@ -62,6 +79,7 @@ class Mirror:
 
     def stop(self) -> None:
         """From here on nobody answers."""
+        self.release()
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
@@ -83,7 +101,11 @@ class Mirror:
             for suite in (SUITE, f"{SUITE}-updates"):
                 self._put_lists("debian", suite, arch, records if suite == SUITE else [])
             self._put_lists("debian-security", f"{SUITE}-security", arch, [])
-        for archive, suite in (("debian", SUITE), ("debian", f"{SUITE}-updates"), ("debian-security", f"{SUITE}-security")):
+        for archive, suite in (
+            ("debian", SUITE),
+            ("debian", f"{SUITE}-updates"),
+            ("debian-security", f"{SUITE}-security"),
+        ):
             self._put_release(archive, suite)
 
     def publish_wheels(self, wheels: list[Wheel]) -> None:
@@ -95,7 +117,9 @@ class Mirror:
             path = files / f"{wheel.name.replace('-', '_')}-{wheel.version}-py3-none-any.whl"
             path.write_bytes(self._wheel(wheel))
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            links.setdefault(wheel.name, []).append(f'<a href="../../files/{path.name}#sha256={digest}">{path.name}</a>')
+            links.setdefault(wheel.name, []).append(
+                f'<a href="../../files/{path.name}#sha256={digest}">{path.name}</a>'
+            )
         for page in index.glob("*/index.html"):
             page.unlink()
         for name, rows in links.items():
@@ -125,13 +149,15 @@ class Mirror:
     def _put_lists(self, archive: str, suite: str, arch: str, records: list[str]) -> None:
         folder = self.folder / archive / "dists" / suite / "main" / f"binary-{arch}"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "Packages.gz").write_bytes(gzip.compress("\n".join(records).encode(), mtime=0))
+        data = "\n".join(records).encode()
+        (folder / "Packages").write_bytes(data)
+        (folder / "Packages.gz").write_bytes(gzip.compress(data, mtime=0))
 
     def _put_release(self, archive: str, suite: str) -> None:
         folder = self.folder / archive / "dists" / suite
         head = f"Origin: Test\nSuite: {suite}\nCodename: {suite}\nArchitectures: {' '.join(ARCHS)}\nComponents: main\n"
         rows = []
-        for path in sorted(folder.rglob("Packages.gz")):
+        for path in sorted(folder.rglob("Packages*")):
             data = path.read_bytes()
             rows.append(f" {hashlib.sha256(data).hexdigest()} {len(data)} {path.relative_to(folder)}\n")
         (folder / "Release").write_text(head + "Date: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n" + "".join(rows))
@@ -198,6 +224,11 @@ class _Handler(SimpleHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
         self.end_headers()
         until = self._mirror.cut.pop(path.name, None)
+        if (held := self._mirror.wait_if_held(path.name)) is not None:
+            self.wfile.write(data[start:held])
+            self._mirror.wait()
+            self.close_connection = True
+            return
         self.wfile.write(data[start:until])
         if until is not None:
             self.close_connection = True

@@ -14,7 +14,7 @@ from agentbox.engine.identity import become_box_user
 from agentbox.engine.process import Process
 from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.settings import PREFIX_VARIABLE, Paths
-from agentbox.supervision import SupervisorClient
+from agentbox.supervision.rpc import SupervisorClient
 from harness.box import Box, Options, Ran
 from harness.plans import plan_of
 

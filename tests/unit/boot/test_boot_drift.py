@@ -72,6 +72,7 @@ def test_equal_bytes_import_nothing_but_the_standard_library_and_our_own_modules
 
 
 def test_the_baked_plan_is_in_force_without_drift(box: PrefixBox, baked: Plan) -> None:
+    """The baked plan is in force without drift."""
     box.start()
     box.until_event("BootstrapCompleted")
     assert box.events("ManifestDrift") == []
@@ -81,6 +82,7 @@ def test_the_baked_plan_is_in_force_without_drift(box: PrefixBox, baked: Plan) -
 
 
 def test_a_comment_is_no_drift_but_another_manifest_digest(box: PrefixBox, baked: Plan, port: int) -> None:
+    """A comment is no drift but another manifest digest."""
     box.paths.manifest.write_bytes(text(port) + b"# a comment\n")
     box.start()
     box.until_event("BootstrapCompleted")
@@ -117,6 +119,7 @@ def test_a_key_of_class_boot_or_live_is_accepted_and_told(
 def test_a_key_of_class_recreate_warns_unless_compose_was_rendered_from_it(
     box: PrefixBox, baked: Plan, port: int
 ) -> None:
+    """A key of class recreate warns unless compose was rendered from it."""
     data = text(port, observability='log_level = "debug"')
     box.paths.manifest.write_bytes(data)
     box.start({"AGENTBOX_PLAN_DIGEST": baked.digest})
@@ -130,6 +133,7 @@ def test_a_key_of_class_recreate_warns_unless_compose_was_rendered_from_it(
 
 
 def test_a_key_of_class_recreate_is_fatal_in_strict_mode(box: PrefixBox, baked: Plan, port: int) -> None:
+    """A key of class recreate is fatal in strict mode."""
     box.paths.manifest.write_bytes(text(port, observability='log_level = "debug"'))
     box.start({"AGENTBOX_PLAN_DIGEST": baked.digest, "AGENTBOX_STRICT": "1"})
     assert box.wait(10) == 1
@@ -139,6 +143,7 @@ def test_a_key_of_class_recreate_is_fatal_in_strict_mode(box: PrefixBox, baked: 
 
 
 def test_a_key_of_class_rebuild_ends_the_boot_naming_keys_and_command(box: PrefixBox, baked: Plan, port: int) -> None:
+    """A key of class rebuild ends the boot naming keys and command."""
     box.paths.manifest.write_bytes(text(port + 5))
     box.start()
     assert box.wait(10) == 1
@@ -151,6 +156,7 @@ def test_a_key_of_class_rebuild_ends_the_boot_naming_keys_and_command(box: Prefi
 
 @pytest.mark.parametrize("damage", [b"[api\n", b"[api]\nprot = 1\n", b'[api]\nport = "x"\n'])
 def test_a_manifest_with_an_error_is_refused_with_its_first_finding(box: PrefixBox, baked: Plan, damage: bytes) -> None:
+    """A manifest with an error is refused with its first finding."""
     box.paths.manifest.write_bytes(damage)
     box.start()
     assert box.wait(10) == 1
@@ -159,6 +165,7 @@ def test_a_manifest_with_an_error_is_refused_with_its_first_finding(box: PrefixB
 
 
 def test_compose_of_another_manifest_is_information(box: PrefixBox, baked: Plan) -> None:
+    """Compose of another manifest is information."""
     box.start({"AGENTBOX_PLAN_DIGEST": "sha256:other"})
     box.until_event("BootstrapCompleted")
     (event,) = box.events("ManifestDrift")

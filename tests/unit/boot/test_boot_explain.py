@@ -26,9 +26,10 @@ GOOD = Timeline(
 
 
 def test_the_chain_goes_from_pid_1_to_the_seal_without_a_gap() -> None:
+    """The chain goes from PID 1 to the seal without a gap."""
     chain = explain(GOOD).chain
     assert [link.name for link in chain] == [
-        "interpreter start",
+        "engine and interpreter start",
         "phase 0",
         "phase 5",
         "supervisord, to the first spawn",
@@ -41,6 +42,7 @@ def test_the_chain_goes_from_pid_1_to_the_seal_without_a_gap() -> None:
 
 
 def test_the_sentence_names_the_longest_part_and_the_budgets_that_were_missed() -> None:
+    """The sentence names the longest part and the budgets that were missed."""
     sentence = explain(GOOD).sentence
     assert "waited for management-api last" in sentence
     assert "the longest part was management-api, spawn to ready (0.50 s)" in sentence
@@ -48,6 +50,7 @@ def test_the_sentence_names_the_longest_part_and_the_budgets_that_were_missed() 
 
 
 def test_rows_are_in_the_order_of_their_start_and_mark_the_critical_chain() -> None:
+    """Rows are in the order of their start and mark the critical chain."""
     rows = explain(GOOD).rows
     assert [row.name for row in rows] == ["0", "5", "bootstrap", "management-api", "extra", "B6"]
     assert {row.name for row in rows if row.critical} == {"0", "5", "management-api"}
@@ -55,21 +58,25 @@ def test_rows_are_in_the_order_of_their_start_and_mark_the_critical_chain() -> N
 
 
 def test_stage_b_is_critical_when_the_seal_waited_for_it() -> None:
+    """Stage b is critical when the seal waited for it."""
     last = (replace(GOOD.programs[0], ready_ms=950.0), GOOD.programs[1])
     assert next(row for row in explain(replace(GOOD, programs=last)).rows if row.name == "B6").critical
 
 
 def test_a_program_that_never_was_ready_is_what_the_seal_waits_for() -> None:
+    """A program that never was ready is what the seal waits for."""
     stuck = replace(GOOD, sealed_ms=None, programs=(replace(GOOD.programs[0], ready_ms=None), GOOD.programs[1]))
     assert explain(stuck).sentence == "Not sealed yet; it waits for bootstrap."
 
 
 def test_a_failure_is_told_in_its_own_words() -> None:
+    """A failure is told in its own words."""
     failed = replace(GOOD, sealed_ms=None, failure=Failure("seal", "required program x ended"))
     assert explain(failed).sentence == "Not sealed: required program x ended."
 
 
 def test_bars_fill_the_width_and_never_vanish() -> None:
+    """Bars fill the width and never vanish."""
     assert bar(0, 100, 100) == "#" * BAR_WIDTH
     assert bar(50, 50, 100).strip() == "#"
     assert bar(100, 100, 100).endswith("#")
@@ -78,11 +85,13 @@ def test_bars_fill_the_width_and_never_vanish() -> None:
 
 
 def test_a_boot_without_anything_is_explained_too() -> None:
+    """A boot without anything is explained too."""
     empty = replace(GOOD, phases=(), programs=(), exec_ms=None, sealed_ms=None)
     assert explain(empty).rows == ()
 
 
 def test_a_real_boot_is_explained_from_its_record_and_from_its_log(box: PrefixBox, port: int) -> None:
+    """A real boot is explained from its record and from its log."""
     box.install(make_plan(port, default_programs(port)))
     box.start()
     box.until_event("BootstrapCompleted")
@@ -101,11 +110,13 @@ def test_a_real_boot_is_explained_from_its_record_and_from_its_log(box: PrefixBo
 
 
 def test_a_log_without_a_boot_tells_nothing() -> None:
+    """A log without a boot tells nothing."""
     assert timeline_from_events([]) is None
     assert timeline_from_events([{"event": "SomethingElse", "boot_id": "x"}]) is None
 
 
 def test_a_failed_stage_a_is_explained_from_the_log(box: PrefixBox, port: int) -> None:
+    """A failed stage a is explained from the log."""
     box.install(make_plan(port, default_programs(port), writable_roots=("/run/agentbox", "/var/lib/agentbox/x/y")))
     (box.paths.state / "x").write_text("in the way")
     box.start()

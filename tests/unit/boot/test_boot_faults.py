@@ -21,6 +21,7 @@ def without(programs: tuple[Program, ...], name: str) -> tuple[Program, ...]:
 
 
 def test_a_missing_required_artifact_ends_the_boot_and_is_named_twice(box: PrefixBox, port: int) -> None:
+    """A missing required artifact ends the boot and is named twice."""
     box.install(make_plan(port, default_programs(port), probes=(MISSING,)))
     box.start()
     assert box.wait(10) == 1
@@ -33,6 +34,7 @@ def test_a_missing_required_artifact_ends_the_boot_and_is_named_twice(box: Prefi
 
 
 def test_a_missing_optional_artifact_is_told_and_does_no_harm(box: PrefixBox, port: int) -> None:
+    """A missing optional artifact is told and does no harm."""
     box.install(make_plan(port, default_programs(port), probes=(replace(MISSING, required=False),)))
     box.start()
     box.until_event("BootstrapCompleted")
@@ -41,6 +43,7 @@ def test_a_missing_optional_artifact_is_told_and_does_no_harm(box: PrefixBox, po
 
 
 def test_an_unreadable_plan_ends_phase_0(box: PrefixBox, port: int) -> None:
+    """An unreadable plan ends phase 0."""
     box.install(make_plan(port, default_programs(port)))
     box.paths.plan.write_text("{")
     box.start()
@@ -49,6 +52,7 @@ def test_an_unreadable_plan_ends_phase_0(box: PrefixBox, port: int) -> None:
 
 
 def test_a_root_that_takes_no_write_is_named_with_the_kernels_reason(box: PrefixBox, port: int) -> None:
+    """A root that takes no write is named with the kernel's reason."""
     box.install(make_plan(port, default_programs(port), writable_roots=("/run/agentbox", "/var/lib/agentbox/x/y")))
     (box.paths.state / "x").write_text("a file where a folder must be")
     box.start()
@@ -77,6 +81,7 @@ def test_nothing_can_be_written_outside_the_prefix(box: PrefixBox, port: int) ->
 
 
 def test_a_dead_required_program_fails_the_seal_at_once(box: PrefixBox, port: int) -> None:
+    """A dead required program fails the seal at once."""
     box.script("dies.py", "import sys; sys.exit(3)")
     dead = box_program("agent-host", 30, script="dies.py")
     box.install(make_plan(port, (*without(default_programs(port), "agent-host"), dead)))
@@ -124,6 +129,7 @@ def test_stage_b_that_fails_fails_the_seal(box: PrefixBox, port: int) -> None:
 
 
 def test_an_empty_required_set_seals_nothing(box: PrefixBox, port: int) -> None:
+    """An empty required set seals nothing."""
     programs = tuple(replace(program, required=False) for program in default_programs(port))
     box.install(make_plan(port, programs))
     box.start()
@@ -132,6 +138,7 @@ def test_an_empty_required_set_seals_nothing(box: PrefixBox, port: int) -> None:
 
 
 def test_a_plan_that_vanished_seals_nothing(box: PrefixBox, port: int) -> None:
+    """A plan that vanished seals nothing."""
     box.script("removes.py", f"import os, time; os.unlink({str(box.paths.plan)!r}); time.sleep(60)")
     remover = box_program("remover", 1, script="removes.py")
     box.install(make_plan(port, (remover, once("bootstrap-seal", 99, "agentbox.boot.seal", required=False))))
@@ -141,6 +148,7 @@ def test_a_plan_that_vanished_seals_nothing(box: PrefixBox, port: int) -> None:
 
 
 def test_the_seal_times_out_naming_whom_it_waits_for(box: PrefixBox, port: int) -> None:
+    """The seal times out naming whom it waits for."""
     box.script("slow.py", "import time; time.sleep(60)")
     slow = box_program("agent-host", 30, script="slow.py")
     box.install(make_plan(port, (*without(default_programs(port), "agent-host"), slow), test_hooks=True))
@@ -152,6 +160,7 @@ def test_the_seal_times_out_naming_whom_it_waits_for(box: PrefixBox, port: int) 
 
 
 def test_a_program_that_answers_a_port_and_one_that_only_stays_up_are_ready_by_that(box: PrefixBox, port: int) -> None:
+    """A program that answers a port and one that only stays up are ready by that."""
     box.script("quiet.py", f"import socket, time; s = socket.create_server(('127.0.0.1', {port + 2})); time.sleep(60)")
     box.script("stays.py", "import time; time.sleep(60)")
     tcp = box_program(
@@ -167,6 +176,7 @@ def test_a_program_that_answers_a_port_and_one_that_only_stays_up_are_ready_by_t
 
 
 def test_strict_refuses_a_hook_in_an_image_that_is_no_test_image(box: PrefixBox, port: int) -> None:
+    """Strict refuses a hook in an image that is no test image."""
     box.install(make_plan(port, default_programs(port)))
     box.start({"AGENTBOX_TEST_FAIL_SLOT": "beads", "AGENTBOX_STRICT": "1"})
     assert box.wait(10) == 1
@@ -175,6 +185,7 @@ def test_strict_refuses_a_hook_in_an_image_that_is_no_test_image(box: PrefixBox,
 
 
 def test_without_strict_a_hook_in_another_image_is_ignored_and_told(box: PrefixBox, port: int) -> None:
+    """Without strict a hook in another image is ignored and told."""
     box.install(make_plan(port, default_programs(port)))
     box.start({"AGENTBOX_TEST_FORCE_MISSING": "core-venv"})
     box.until_event("BootstrapCompleted")
@@ -182,6 +193,7 @@ def test_without_strict_a_hook_in_another_image_is_ignored_and_told(box: PrefixB
 
 
 def test_a_test_image_can_be_asked_to_miss_an_artifact(box: PrefixBox, port: int) -> None:
+    """A test image can be asked to miss an artifact."""
     box.install(make_plan(port, default_programs(port), test_hooks=True))
     box.start({"AGENTBOX_TEST_FORCE_MISSING": "core-venv"})
     assert box.wait(10) == 1
@@ -189,6 +201,7 @@ def test_a_test_image_can_be_asked_to_miss_an_artifact(box: PrefixBox, port: int
 
 
 def test_strict_stops_the_box_when_the_seal_fails(box: PrefixBox, port: int) -> None:
+    """Strict stops the box when the seal fails."""
     box.script("dies.py", "import sys; sys.exit(3)")
     dead = box_program("agent-host", 30, script="dies.py")
     box.install(make_plan(port, (*without(default_programs(port), "agent-host"), dead)))
@@ -220,6 +233,7 @@ def test_a_killed_box_is_unclean_next_time_and_a_drained_one_clean(box: PrefixBo
 
 
 def test_a_second_box_on_the_same_volume_is_refused_with_a_sentence(box: PrefixBox, port: int) -> None:
+    """A second box on the same volume is refused with a sentence."""
     box.install(make_plan(port, default_programs(port)))
     descriptor = lock_state(box.paths)
     try:
@@ -279,6 +293,7 @@ def test_the_seal_by_itself_writes_nothing(box: PrefixBox, port: int) -> None:
 
 @pytest.mark.parametrize("damage", ["remove", "alter"])
 def test_history_finds_a_boot_that_was_removed_or_altered(box: PrefixBox, port: int, damage: str) -> None:
+    """History finds a boot that was removed or altered."""
     from agentbox.supervision.sentinel import broken_links
 
     box.install(make_plan(port, default_programs(port)))

@@ -41,11 +41,13 @@ def test_stdout_holds_nothing_but_events_of_the_closed_table(sealed: PrefixBox) 
 
 
 def test_the_file_has_the_same_events_as_stdout(sealed: PrefixBox) -> None:
+    """The file has the same events as stdout."""
     kept = [json.loads(line) for line in sealed.paths.boot_events.read_text().splitlines()]
     assert sorted(kept, key=lambda event: event["seq"]) == sorted(sealed.events(), key=lambda event: event["seq"])
 
 
 def test_phases_run_in_order_and_within_their_budgets(sealed: PrefixBox) -> None:
+    """Phases run in order and within their budgets."""
     rows = [json.loads(line) for line in sealed.paths.phases.read_text().splitlines()]
     assert [row["id"] for row in rows] == ["0", "0.5", "1", "2", "3", "4", "5", "B6", "B8"]
     assert sum(row["ms"] for row in rows[:7]) < 400
@@ -77,6 +79,7 @@ def test_the_sentinel_is_canonical_and_tells_the_truth(sealed: PrefixBox) -> Non
 
 
 def test_completed_names_the_sentinel_and_its_hash(sealed: PrefixBox) -> None:
+    """Completed names the sentinel and its hash."""
     event = sealed.until_event("BootstrapCompleted")
     assert event["sentinel"] == str(sealed.paths.sentinel)
     assert event["sentinel_sha256"] == digest(sealed.paths.sentinel.read_bytes())
@@ -105,6 +108,7 @@ def test_the_waker_ends_supervisords_first_sleep_and_is_reaped(sealed: PrefixBox
 
 
 def test_tokens_and_credentials_are_closed_files_and_no_secret_is_in_the_environment(sealed: PrefixBox) -> None:
+    """Tokens and credentials are closed files and no secret is in the environment."""
     paths = sealed.paths
     for path in (paths.token("supervisor"), paths.token("agent-host"), paths.supervisor_auth):
         assert stat.S_IMODE(path.stat().st_mode) == 0o400
@@ -119,6 +123,7 @@ def test_tokens_and_credentials_are_closed_files_and_no_secret_is_in_the_environ
 
 
 def test_the_record_lists_the_protections_that_are_absent(sealed: PrefixBox) -> None:
+    """The record lists the protections that are absent."""
     record = read_boot_record(sealed.paths)
     assert record is not None
     assert record.protections_absent == PROCESS_ENGINE_LACKS
@@ -126,10 +131,12 @@ def test_the_record_lists_the_protections_that_are_absent(sealed: PrefixBox) -> 
 
 
 def test_an_empty_workspace_explains_itself(sealed: PrefixBox) -> None:
+    """An empty workspace explains itself."""
     assert "workspace" in (sealed.paths.workspace / "README.agentbox.md").read_text()
 
 
 def test_hints_for_shells_hold_no_secret(sealed: PrefixBox) -> None:
+    """Hints for shells hold no secret."""
     text = sealed.paths.runtime_hints.read_text()
     assert "AGENTBOX_URL=http://127.0.0.1:" in text
     assert "a-real-token" not in text

@@ -45,12 +45,14 @@ def one(paths: Paths, wanted: Probe) -> ProbeResult:
 
 
 def test_a_program_of_this_machine_passes(paths: Paths) -> None:
+    """A program of this machine passes."""
     result = one(paths, probe("path", type="exec", path=PYTHON))
     assert result.passed
     assert (result.id, result.feature, result.detail) == ("p", "f", "")
 
 
 def test_an_empty_file_over_a_program_fails(paths: Paths) -> None:
+    """An empty file over a program fails."""
     (paths.share / "tool").touch(mode=0o755)
     assert (
         "neither a program nor a script"
@@ -59,6 +61,7 @@ def test_an_empty_file_over_a_program_fails(paths: Paths) -> None:
 
 
 def test_a_program_of_another_machine_fails(tmp_path: Path) -> None:
+    """A program of another machine fails."""
     head = bytearray(Path(os.path.realpath(sys.executable)).read_bytes()[:4096])
     struct.pack_into("<H", head, 18, 40)  # EM_ARM
     other = tmp_path / "other"
@@ -68,6 +71,7 @@ def test_a_program_of_another_machine_fails(tmp_path: Path) -> None:
 
 
 def test_a_program_whose_loader_is_missing_fails(tmp_path: Path) -> None:
+    """A program whose loader is missing fails."""
     data = Path("/usr/bin/env").read_bytes()
     broken = tmp_path / "broken"
     start = data.index(b"/lib64/ld-linux") if b"/lib64/ld-linux" in data else data.index(b"/lib/ld-linux")
@@ -80,6 +84,7 @@ def test_a_program_whose_loader_is_missing_fails(tmp_path: Path) -> None:
     ("line", "why"), [("#!/usr/bin/env sh", ""), ("#!/no/such/x", "/no/such/x"), ("#!", "no interpreter")]
 )
 def test_a_script_needs_its_interpreter(tmp_path: Path, line: str, why: str) -> None:
+    """A script needs its interpreter."""
     script = tmp_path / "script"
     script.write_text(f"{line}\n")
     script.chmod(0o755)
@@ -88,11 +93,13 @@ def test_a_script_needs_its_interpreter(tmp_path: Path, line: str, why: str) -> 
 
 
 def test_a_file_without_the_x_bit_is_not_executable(tmp_path: Path) -> None:
+    """A file without the x bit is not executable."""
     (tmp_path / "plain").write_text("#!/bin/sh\n")
     assert why_not_executable(tmp_path / "plain") == "is not executable"
 
 
 def test_globs_count(paths: Paths) -> None:
+    """Globs count."""
     (paths.share / "a.txt").write_text("x")
     (paths.share / "b.txt").touch()
     wanted = {"path": "/opt/agentbox/share", "glob": "*.txt"}
@@ -101,6 +108,7 @@ def test_globs_count(paths: Paths) -> None:
 
 
 def test_exec_compares_code_and_output(paths: Paths) -> None:
+    """Exec compares code and output."""
     argv = ("/bin/sh", "-c", "echo version 2.1; exit 4")
     assert one(paths, probe("exec", argv=argv, exit_code=4, stdout_regex=r"^version 2\.")).passed
     assert "ended with 4, not 0" in one(paths, probe("exec", argv=argv)).detail
@@ -109,12 +117,14 @@ def test_exec_compares_code_and_output(paths: Paths) -> None:
 
 
 def test_exec_gives_a_closed_stdin_and_a_minimal_environment(paths: Paths) -> None:
+    """Exec gives a closed stdin and a minimal environment."""
     argv = ("/bin/sh", "-c", "cat; env | cut -d= -f1 | sort | tr '\\n' ' '")
     detail = one(paths, probe("exec", argv=argv, stdout_regex=r"^HOME LANG PATH (PWD )?(_ )?$")).detail
     assert detail == ""
 
 
 def test_a_probe_out_of_time_is_killed_with_all_its_children(paths: Paths, tmp_path: Path) -> None:
+    """A probe out of time is killed with all its children."""
     noted = tmp_path / "pid"
     argv = ("/bin/sh", "-c", f"sleep 300 & echo $! > {noted}; wait")
     begun = time.monotonic()
@@ -133,6 +143,7 @@ def _alive(pid: int) -> bool:
 
 
 def test_imports_are_reported_one_by_one(paths: Paths) -> None:
+    """Imports are reported one by one."""
     result = one(paths, probe("python-import", modules=("json", "no_such_thing", "also.absent"), timeout_seconds=30))
     assert not result.passed
     assert "no_such_thing (ModuleNotFoundError" in result.detail
@@ -162,6 +173,7 @@ def url() -> Iterator[str]:
 
 
 def test_http_compares_status_and_body(paths: Paths, url: str) -> None:
+    """Http compares status and body."""
     assert one(paths, probe("http", url=f"{url}/ok", body_regex="^hel")).passed
     assert "answers 404, not 200" in one(paths, probe("http", url=f"{url}/other")).detail
     assert "another body" in one(paths, probe("http", url=f"{url}/ok", body_regex="bye")).detail
@@ -169,10 +181,12 @@ def test_http_compares_status_and_body(paths: Paths, url: str) -> None:
 
 @pytest.mark.parametrize("url", ["http://10.0.0.1/x", "https://127.0.0.1/x", "http://localhost.example/x"])
 def test_http_asks_loopback_only(paths: Paths, url: str) -> None:
+    """Http asks loopback only."""
     assert "not on loopback" in one(paths, probe("http", url=url)).detail
 
 
 def test_the_stage_decides_and_the_order_is_the_plans(paths: Paths) -> None:
+    """The stage decides and the order is the plan's."""
     probes = [
         probe("path", id="one", path="/usr"),
         probe("path", id="deep", path="/usr", stage="deep"),
@@ -184,6 +198,7 @@ def test_the_stage_decides_and_the_order_is_the_plans(paths: Paths) -> None:
 
 
 def test_probes_run_in_parallel_within_one_deadline(paths: Paths) -> None:
+    """Probes run in parallel within one deadline."""
     sleepers = [probe("exec", id=str(number), argv=("/bin/sleep", "60"), timeout_seconds=60) for number in range(4)]
     begun = time.monotonic()
     results = run(paths, *sleepers, total_seconds=0.5)
@@ -192,6 +207,7 @@ def test_probes_run_in_parallel_within_one_deadline(paths: Paths) -> None:
 
 
 def test_a_hook_forces_a_failure_also_under_an_id_that_nobody_has(paths: Paths) -> None:
+    """A hook forces a failure also under an id that nobody has."""
     good = probe("path", type="dir", path="/usr")
     assert run(paths, good, force_missing="p")[0].detail == FORCED
     assert [result.id for result in run(paths, good, force_missing="q") if not result.passed] == ["q"]

@@ -68,6 +68,7 @@ async def watched(box: PrefixBox, port: int) -> AsyncIterator[Watched]:
 
 
 async def test_ready_has_the_exact_names_and_the_sentinels_hash(box: PrefixBox, port: int) -> None:
+    """Ready has the exact names and the sentinel's hash."""
     async with watched(box, port) as w:
         assert w.evaluator.verdict.missing[0] == "bootstrap.done sentinel"
         await w.until_ready(10)
@@ -79,6 +80,7 @@ async def test_ready_has_the_exact_names_and_the_sentinels_hash(box: PrefixBox, 
 async def test_a_killed_program_is_named_at_once_and_ready_returns_when_it_has_notified(
     box: PrefixBox, port: int
 ) -> None:
+    """A killed program is named at once and ready returns when it has notified."""
     async with watched(box, port) as w:
         await w.until_ready(10)
         since = w.evaluator.verdict.since
@@ -92,6 +94,7 @@ async def test_a_killed_program_is_named_at_once_and_ready_returns_when_it_has_n
 
 
 async def test_a_stopped_program_is_named_with_its_state_until_it_is_started(box: PrefixBox, port: int) -> None:
+    """A stopped program is named with its state until it is started."""
     async with watched(box, port) as w:
         await w.until_ready(10)
         await asyncio.to_thread(box.supervisor().stop, "agent-host")
@@ -101,6 +104,7 @@ async def test_a_stopped_program_is_named_with_its_state_until_it_is_started(box
 
 
 async def test_a_program_that_runs_but_has_not_notified_counts_as_starting(box: PrefixBox, port: int) -> None:
+    """A program that runs but has not notified counts as starting."""
     async with watched(box, port) as w:
         await w.until_ready(10)
         (box.paths.ready_dir / "agent-host").unlink()
@@ -111,6 +115,7 @@ async def test_a_program_that_runs_but_has_not_notified_counts_as_starting(box: 
 async def test_a_sentinel_that_is_not_the_one_that_was_written_is_missing(
     box: PrefixBox, port: int, damage: str
 ) -> None:
+    """A sentinel that is not the one that was written is missing."""
     async with watched(box, port) as w:
         await w.until_ready(10)
         path = box.paths.sentinel
@@ -126,6 +131,7 @@ async def test_a_sentinel_that_is_not_the_one_that_was_written_is_missing(
 
 
 async def test_a_root_that_takes_no_write_is_named_by_its_box_path(box: PrefixBox, port: int) -> None:
+    """A root that takes no write is named by its box path."""
     async with watched(box, port) as w:
         await w.until_ready(10)
         away = box.paths.workspace.with_name("away")
@@ -136,6 +142,7 @@ async def test_a_root_that_takes_no_write_is_named_by_its_box_path(box: PrefixBo
 
 
 async def test_a_deep_probe_that_fails_is_named(box: PrefixBox, port: int) -> None:
+    """A deep probe that fails is named."""
     async with watched(box, port) as w:
         await w.until_ready(10)
         await w.until(lambda: w.standard.artifacts.results)
@@ -157,6 +164,7 @@ async def test_supervisords_shutdown_is_seen_and_told_once(box: PrefixBox, port:
 
 
 async def test_every_program_is_unknown_without_supervisord(box: PrefixBox, port: int) -> None:
+    """Every program is unknown without supervisord."""
     async with watched(box, port) as w:
         await w.until_ready(10)
         box.kill()
@@ -164,6 +172,7 @@ async def test_every_program_is_unknown_without_supervisord(box: PrefixBox, port
 
 
 async def test_the_client_tells_a_shutdown_from_an_absence(box: PrefixBox, port: int) -> None:
+    """The client tells a shutdown from an absence."""
     async with watched(box, port) as w:
         await w.until_ready(10)
         assert box.supervisor().state() == "RUNNING"

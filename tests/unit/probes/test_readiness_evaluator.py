@@ -57,6 +57,7 @@ async def until(condition: Callable[[], object], seconds: float = 5) -> None:
 
 
 async def test_before_the_first_check_the_sentinel_is_missing() -> None:
+    """Before the first check the sentinel is missing."""
     evaluator = Evaluator([Switch("a", listed_as="a:good"), Switch("b")], lambda _old, _new: None)
     verdict = evaluator.verdict
     assert (verdict.ready, verdict.since, verdict.missing) == (False, None, ("bootstrap.done sentinel",))
@@ -64,6 +65,7 @@ async def test_before_the_first_check_the_sentinel_is_missing() -> None:
 
 
 async def test_it_rises_once_everything_passed() -> None:
+    """It rises once everything passed."""
     async with running(Switch("a"), Switch("b")) as (evaluator, changes):
         await until(lambda: evaluator.verdict.ready)
         assert evaluator.verdict.since is not None
@@ -73,6 +75,7 @@ async def test_it_rises_once_everything_passed() -> None:
 
 
 async def test_one_that_never_answers_keeps_it_down_by_its_own_name() -> None:
+    """One that never answers keeps it down by its own name."""
     slow = Switch("b")
     slow.hangs = True
     async with running(Switch("a"), slow) as (evaluator, _changes):
@@ -81,6 +84,7 @@ async def test_one_that_never_answers_keeps_it_down_by_its_own_name() -> None:
 
 
 async def test_it_falls_with_the_first_failure_while_others_still_hang() -> None:
+    """It falls with the first failure while others still hang."""
     a, b = Switch("a"), Switch("b")
     async with running(a, b) as (evaluator, _changes):
         await until(lambda: evaluator.verdict.ready)
@@ -114,18 +118,21 @@ async def test_after_a_failure_every_check_must_pass_again_before_it_rises() -> 
 
 
 async def test_missing_is_in_the_order_of_the_requirements() -> None:
+    """Missing is in the order of the requirements."""
     async with running(Switch("z", broken=True), Switch("a", broken=True)) as (evaluator, _changes):
         await until(lambda: len(evaluator.verdict.missing) == 2)
         assert evaluator.verdict.missing == ("z broken", "a broken")
 
 
 async def test_a_period_is_kept_without_events_and_scaled_by_the_hook() -> None:
+    """A period is kept without events and scaled by the hook."""
     a = Switch("a", period=10)
     async with running(a, scale=1000):
         await until(lambda: a.checks >= 5, 2)
 
 
 async def test_draining_is_at_once_and_for_good() -> None:
+    """Draining is at once and for good."""
     a = Switch("a")
     async with running(a) as (evaluator, _changes):
         await until(lambda: evaluator.verdict.ready)
@@ -138,6 +145,7 @@ async def test_draining_is_at_once_and_for_good() -> None:
 
 
 async def test_an_evaluator_that_does_not_come_round_is_named() -> None:
+    """An evaluator that does not come round is named."""
     now = 0.0
     evaluator = Evaluator([Switch("a")], lambda _old, _new: None, monotonic=lambda: now)
     task = asyncio.create_task(evaluator.run())
@@ -151,6 +159,7 @@ async def test_an_evaluator_that_does_not_come_round_is_named() -> None:
 
 
 async def test_a_hung_call_is_never_begun_twice() -> None:
+    """A hung call is never begun twice."""
     import threading
 
     release, begun = threading.Event(), []
@@ -181,6 +190,7 @@ class Slot:
 
 
 async def test_a_required_slot_is_missing_and_another_one_degraded() -> None:
+    """A required slot is missing and another one degraded."""
     slots = {
         "beads": Slot("down", required=False),
         "events": Slot("connecting", required=True),

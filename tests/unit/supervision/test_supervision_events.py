@@ -30,6 +30,7 @@ def paths(tmp_path: Path) -> Paths:
 
 
 def test_several_processes_share_one_sequence(paths: Paths) -> None:
+    """Several processes share one sequence."""
     argv = [sys.executable, "-c", WRITER, str(paths.prefix)]
     writers = [subprocess.Popen(argv, stdout=subprocess.DEVNULL) for _ in range(4)]
     assert [writer.wait(60) for writer in writers] == [0] * 4
@@ -37,6 +38,7 @@ def test_several_processes_share_one_sequence(paths: Paths) -> None:
 
 
 def test_an_unknown_event_field_or_level_is_a_bug(paths: Paths) -> None:
+    """An unknown event field or level is a bug."""
     log = BootLog(paths, "boot", stream=io.StringIO())
     with pytest.raises(KeyError):
         log.emit("SomethingElse")
@@ -48,6 +50,7 @@ def test_an_unknown_event_field_or_level_is_a_bug(paths: Paths) -> None:
 
 
 def test_the_level_is_the_tables_unless_it_leaves_a_choice(paths: Paths) -> None:
+    """The level is the table's unless it leaves a choice."""
     out = io.StringIO()
     log = BootLog(paths, "boot", "sha256:p", "ref", out)
     log.emit("BootstrapFailed", phase="1", reason="r", fix="f")
@@ -58,12 +61,14 @@ def test_the_level_is_the_tables_unless_it_leaves_a_choice(paths: Paths) -> None
 
 
 def test_without_a_folder_stdout_has_the_event_alone(tmp_path: Path) -> None:
+    """Without a folder stdout has the event alone."""
     out = io.StringIO()
     BootLog(Paths(tmp_path / "absent"), "boot", stream=out).emit("ApiTokenResolved", source="file")
     assert json.loads(out.getvalue())["seq"] == 0
 
 
 def test_a_torn_last_line_is_not_read(paths: Paths) -> None:
+    """A torn last line is not read."""
     BootLog(paths, "boot", stream=io.StringIO()).emit("ApiTokenResolved", source="file")
     with paths.boot_events.open("ab") as stream:
         stream.write(b'{"event":')

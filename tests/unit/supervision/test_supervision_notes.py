@@ -21,6 +21,7 @@ def paths(tmp_path: Path) -> Paths:
 
 
 def test_a_note_names_the_process_that_wrote_it(paths: Paths) -> None:
+    """A note names the process that wrote it."""
     notify(paths, "api")
     note = read_note(paths, "api")
     assert note is not None
@@ -29,6 +30,7 @@ def test_a_note_names_the_process_that_wrote_it(paths: Paths) -> None:
 
 
 def test_a_note_of_an_earlier_process_with_the_same_pid_is_not_believed(paths: Paths) -> None:
+    """A note of an earlier process with the same pid is not believed."""
     notify(paths, "api")
     document = json.loads((paths.ready_dir / "api").read_bytes())
     (paths.ready_dir / "api").write_text(json.dumps({**document, "start_ticks": 1}))
@@ -39,30 +41,36 @@ def test_a_note_of_an_earlier_process_with_the_same_pid_is_not_believed(paths: P
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": "x"}'])
 def test_a_damaged_note_counts_as_none(paths: Paths, content: str) -> None:
+    """A damaged note counts as none."""
     (paths.ready_dir / "api").write_text(content)
     assert read_note(paths, "api") is None
 
 
 def test_no_note_is_none(paths: Paths) -> None:
+    """No note is none."""
     assert read_note(paths, "api") is None
 
 
 def test_three_starts_in_ten_seconds_are_free_and_then_the_wait_doubles_to_five_seconds() -> None:
+    """Three starts in ten seconds are free and then the wait doubles to five seconds."""
     waits = [wait_seconds([100.0] * starts, 100.0) for starts in range(1, 11)]
     assert waits == [0, 0, 0, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
 
 
 def test_starts_of_long_ago_do_not_count() -> None:
+    """Starts of long ago do not count."""
     assert wait_seconds([0.0] * 9 + [100.0], 100.0) == 0
     assert not must_stop([0.0] * 9 + [100.0], 100.0)
 
 
 def test_the_sixth_restart_in_a_minute_is_one_too_many() -> None:
+    """The sixth restart in a minute is one too many."""
     assert not must_stop([100.0] * 6, 100.0)
     assert must_stop([100.0] * 7, 100.0)
 
 
 def test_a_process_is_alive_only_under_its_own_start_time() -> None:
+    """A process is alive only under its own start time."""
     ticks = procfs.start_ticks(os.getpid())
     assert ticks is not None
     assert procfs.alive(os.getpid(), ticks)
@@ -71,6 +79,7 @@ def test_a_process_is_alive_only_under_its_own_start_time() -> None:
 
 
 def test_hooks_are_read_from_their_variables() -> None:
+    """Hooks are read from their variables."""
     env = {
         "AGENTBOX_TEST_DELAY_SLOT": "beads:2.5",
         "AGENTBOX_TEST_FAIL_SLOT": "memory",
@@ -82,5 +91,6 @@ def test_hooks_are_read_from_their_variables() -> None:
 
 @pytest.mark.parametrize("text", ["beads", "beads:", "beads:soon", ":1"])
 def test_a_hook_that_cannot_be_understood_is_refused_by_name(text: str) -> None:
+    """A hook that cannot be understood is refused by name."""
     with pytest.raises(ValueError, match="AGENTBOX_TEST_DELAY_SLOT"):
         Hooks.from_environment({"AGENTBOX_TEST_DELAY_SLOT": text})

@@ -64,6 +64,7 @@ def paths(tmp_path: Path) -> Paths:
 
 
 def test_what_is_written_is_read_back_with_its_hash(paths: Paths) -> None:
+    """What is written is read back with its hash."""
     sha256 = write_sentinel(paths, sentinel("one"))
     found = read_sentinel(paths.sentinel)
     assert found is not None
@@ -74,6 +75,8 @@ def test_what_is_written_is_read_back_with_its_hash(paths: Paths) -> None:
 
 
 def test_each_fault_has_its_word(paths: Paths) -> None:
+    """Each fault has its word."""
+
     def why(sha256: str | None = None) -> str:
         return fault(read_sentinel(paths.sentinel), boot_id="one", plan_digest="sha256:plan", sha256=sha256)
 
@@ -90,6 +93,7 @@ def test_each_fault_has_its_word(paths: Paths) -> None:
 
 
 def test_a_sentinel_without_a_digest_is_a_bug(paths: Paths) -> None:
+    """A sentinel without a digest is a bug."""
     from dataclasses import replace
 
     with pytest.raises(ValueError, match="each digest"):
@@ -97,6 +101,7 @@ def test_a_sentinel_without_a_digest_is_a_bug(paths: Paths) -> None:
 
 
 def test_twenty_copies_are_kept_and_the_chain_holds(paths: Paths) -> None:
+    """Twenty copies are kept and the chain holds."""
     for number in range(KEPT + 3):
         write_sentinel(paths, sentinel(f"{number:04}", last_copy_sha256(paths)))
     assert len(copies(paths)) == KEPT
@@ -104,12 +109,14 @@ def test_twenty_copies_are_kept_and_the_chain_holds(paths: Paths) -> None:
 
 
 def test_a_copy_under_another_name_is_found(paths: Paths) -> None:
+    """A copy under another name is found."""
     write_sentinel(paths, sentinel("one"))
     paths.boot_copy("one").rename(paths.boot_copy("two"))
     assert "not of this boot" in next(iter(broken_links(paths)))
 
 
 def test_a_writer_killed_at_any_moment_leaves_a_whole_sentinel_or_none(paths: Paths) -> None:
+    """A writer killed at any moment leaves a whole sentinel or none."""
     whole = sentinel("one", release="x" * 200_000).to_bytes()
     seen = set()
     for round_ in range(25):

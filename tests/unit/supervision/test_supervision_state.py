@@ -25,6 +25,7 @@ def paths(tmp_path: Path) -> Paths:
 
 
 def test_a_fresh_volume_has_no_mark_and_a_running_boot_has_one(paths: Paths) -> None:
+    """A fresh volume has no mark and a running boot has one."""
     assert read_current(paths) is None
     mark_running(paths, "one")
     assert read_current(paths) == Current("one", "running")
@@ -33,12 +34,14 @@ def test_a_fresh_volume_has_no_mark_and_a_running_boot_has_one(paths: Paths) -> 
 
 
 def test_the_mark_of_another_boot_is_left_alone(paths: Paths) -> None:
+    """The mark of another boot is left alone."""
     mark_running(paths, "two")
     mark_clean(paths, "one")
     assert read_current(paths) == Current("two", "running")
 
 
 def test_a_damaged_mark_counts_as_unclean(paths: Paths) -> None:
+    """A damaged mark counts as unclean."""
     mark_running(paths, "one")
     paths.boot_current.write_text("{")
     current = read_current(paths)
@@ -47,6 +50,7 @@ def test_a_damaged_mark_counts_as_unclean(paths: Paths) -> None:
 
 
 def test_one_volume_serves_one_box(paths: Paths) -> None:
+    """One volume serves one box."""
     held = lock_state(paths)
     with pytest.raises(AgentboxError, match="another box") as refused:
         lock_state(paths)
@@ -74,16 +78,19 @@ def test_the_token_comes_from_the_first_source_that_has_one(paths: Paths) -> Non
 
 @pytest.mark.parametrize("text", ["", "  \n", "change-me", "CHANGE-THIS-NOW", "your-token-here", "todo", "<token>"])
 def test_an_empty_secret_and_a_placeholder_count_as_unset(paths: Paths, text: str) -> None:
+    """An empty secret and a placeholder count as unset."""
     (paths.mounted_secrets / "X").write_text(text)
     assert read_secret(paths, "X") is None
 
 
 @pytest.mark.parametrize("text", ["s3cret", "mytodo", "not<this>", "change-mexico"])
 def test_a_value_that_only_contains_such_words_is_no_placeholder(text: str) -> None:
+    """A value that only contains such words is no placeholder."""
     assert not is_placeholder(text)
 
 
 def test_a_secret_that_cannot_be_read_is_an_error_that_names_it(paths: Paths) -> None:
+    """A secret that cannot be read is an error that names it."""
     (paths.mounted_secrets / "X").mkdir()
     with pytest.raises(AgentboxError, match="cannot read secret X"):
         read_secret(paths, "X")

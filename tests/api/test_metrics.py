@@ -1,0 +1,58 @@
+"""What a scraper gets."""
+
+import subprocess
+
+import httpx
+from helpers import sh, until
+
+from agentbox.client import BoxClient
+from agentbox.testing.api_box import ApiBox
+
+NAMES = (
+    "agentbox_build_info", "agentbox_ready", "agentbox_requirement", "agentbox_ready_transitions_total",
+    "agentbox_boot_previous_unclean", "agentbox_adapter_health", "agentbox_adapter_state",
+    "agentbox_adapter_transitions_total", "agentbox_adapter_open_total", "agentbox_adapter_dispatch_total",
+    "agentbox_adapter_duration_seconds_bucket", "http_requests_total", "http_request_duration_seconds_bucket",
+    "process_resident_memory_bytes",
+)  # fmt: skip
+DECLARED = ("agentbox_boot_seconds", "agentbox_program_starts_total", "agentbox_denied_total")
+
+
+def scrape(box: ApiBox, accept: str = "*/*") -> httpx.Response:
+    return httpx.get(f"{box.metrics_url}/metrics", headers={"Accept": accept}, trust_env=False)
+
+
+def test_every_metric_of_the_table_is_there(box: ApiBox, client: BoxClient) -> None:
+    """With samples, or declared where nothing has happened yet."""
+    client.submit_task(sh("exit 0"))
+    client.call("list_beads")
+    text = until(lambda: (found := scrape(box).text) if "agentbox_requirement{" in scrape(box).text else "")
+    samples = {line.split("{")[0].split(" ")[0] for line in text.splitlines() if not line.startswith("#")}
+    assert set(NAMES) <= samples
+    assert all(f"# TYPE {name} " in text for name in DECLARED)
+
+
+def test_promtool_accepts_it(box: ApiBox) -> None:
+    """`promtool check metrics` finds nothing to say."""
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=scrape(box).content, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (0, "", "")
+
+
+def test_both_formats_are_served(box: ApiBox) -> None:
+    """Text 0.0.4 by default, OpenMetrics where Accept asks for it."""
+    assert scrape(box).headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    wanted = "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"
+    answer = scrape(box, wanted)
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    assert answer.text.endswith("# EOF\n")
+
+
+def test_labels_come_from_closed_sets(box: ApiBox) -> None:
+    """A hundred invented paths and methods make one series, not a hundred."""
+    for number in range(100):
+        httpx.request("PROPFIND", f"{box.url}/invented/{number}", trust_env=False)
+    lines = [line for line in scrape(box).text.splitlines() if line.startswith("http_requests_total")]
+    assert [line for line in lines if "invented" in line] == []
+    assert len([line for line in lines if 'route="unmatched"' in line and 'method="other"' in line]) == 1

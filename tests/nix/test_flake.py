@@ -1,0 +1,119 @@
+"""The flake evaluates, checks and builds with no network, and never asks for nixpkgs."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentbox.errors import AgentboxError, ExitCode
+from agentbox.image import build, flake_of
+from agentbox.image.nix import run_nix
+from agentbox.lock import fetch_all, host_system
+from agentbox.lock.nixstore import nix_environment
+from agentbox.lockfile import read
+from agentbox.progress import NullProgress
+from agentbox.settings import CHECKOUT, HostPaths
+
+LOCK = CHECKOUT / "agentbox.lock"
+SYSTEM = host_system()
+
+
+def nix(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs Nix in a network namespace of its own: nothing but loopback, and that is down."""
+    return subprocess.run(
+        ["unshare", "--net", "nix", *arguments], env=nix_environment(), capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def flake() -> Iterator[str]:
+    """The flake of this checkout, with every locked file in the store."""
+    fetch_all(read(LOCK), cache=HostPaths.of_this_user().cache, progress=NullProgress())
+    with flake_of(CHECKOUT, CHECKOUT / "agentbox.toml", LOCK) as reference:
+        yield reference
+
+
+def test_the_lock_of_the_flake_is_kept(flake: str) -> None:
+    """`nix flake show` works without network and leaves flake.lock as it was, with the pinned nixpkgs in it."""
+    before = (CHECKOUT / "flake.lock").read_bytes()
+    shown = nix("flake", "show", "--json", flake)
+    assert shown.returncode == 0, shown.stderr
+    assert (CHECKOUT / "flake.lock").read_bytes() == before
+    pinned = json.loads(before)["nodes"]["nixpkgs"]["locked"]
+    assert pinned["rev"] == "b18a4b905f8d028dc4476412e6d6891728695379"
+    assert "nixpkgs" not in shown.stderr
+    packages = json.loads(shown.stdout)["packages"][SYSTEM]
+    assert {"image", "default", "compose", "supervisord", "sbom", "rootfs"} <= set(packages)
+
+
+def test_every_check_of_the_image_passes(flake: str) -> None:
+    """`nix flake check` builds the image and its checks without network."""
+    done = nix("flake", "check", flake)
+    assert done.returncode == 0, done.stderr
+    listed = nix("eval", "--json", f"{flake}#checks.{SYSTEM}", "--apply", "builtins.attrNames")
+    assert set(json.loads(listed.stdout)) == {"budget", "layers", "ldcache", "manifest", "render", "sbom"}
+
+
+def test_an_unchanged_build_builds_nothing(flake: str, tmp_path: Path) -> None:
+    """The second build of the same inputs gives the same archive and no derivation."""
+    first = build(CHECKOUT, out_link=tmp_path / "image")
+    again = build(CHECKOUT, out_link=tmp_path / "image")
+    assert again.built == ()
+    assert (again.image_id, again.path) == (first.image_id, first.path)
+    assert (tmp_path / "image").is_symlink()
+
+
+def test_a_change_of_the_package_rebuilds_one_layer(flake: str, tmp_path: Path) -> None:
+    """One line in a module: tree and layer `app` and the archive are built, and nothing else."""
+    before = build(CHECKOUT, out_link=tmp_path / "before")
+    copy = tmp_path / "copy"
+    with flake_of(CHECKOUT, LOCK.with_name("agentbox.toml"), LOCK):
+        files = subprocess.run(
+            ["git", "-C", str(CHECKOUT), "ls-files", "-z"], capture_output=True, text=True, check=True
+        ).stdout.split("\0")
+    for name in filter(None, files):
+        if (CHECKOUT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            (copy / name).write_bytes((CHECKOUT / name).read_bytes())
+    module = copy / "agentbox/clock.py"
+    module.write_text(f"{module.read_text()}# {tmp_path}\n")
+    after = build(copy, out_link=tmp_path / "after")
+    assert set(after.built) == {"tree-app", "layer-app", after.path.name[33:]}
+    changed = [one.name for one, two in zip(before.layers, after.layers, strict=True) if one.digest != two.digest]
+    assert changed == ["app"]
+
+
+def test_a_file_that_was_not_fetched_is_named(tmp_path: Path) -> None:
+    """A lock row whose file is not in the store: exit 4, the file's name, what to run."""
+    text = LOCK.read_text()
+    row = next(line for line in text.splitlines() if 'name = "uvicorn"' in line)
+    sha256 = row.split('sha256 = "')[1][:64]
+    other = tmp_path / "agentbox.lock"
+    other.write_text(text.replace(sha256, "0" * 64))
+    manifest = tmp_path / "agentbox.toml"
+    manifest.write_bytes((CHECKOUT / "agentbox.toml").read_bytes())
+    with pytest.raises(AgentboxError, match=r"uvicorn-.*\.whl is not in the store") as refused:
+        build(CHECKOUT, manifest=manifest, out_link=tmp_path / "image")
+    assert refused.value.exit_code == ExitCode.FETCH
+
+
+def test_a_manifest_with_errors_does_not_become_an_image(tmp_path: Path) -> None:
+    """The renderer inside the derivation runs the rules: exit 6 with the finding."""
+    manifest = tmp_path / "agentbox.toml"
+    manifest.write_text('[meta]\nschema_version = 1\nname = "x"\n[api]\nport = 80\n')
+    with pytest.raises(AgentboxError, match="plan failed") as refused:
+        build(CHECKOUT, manifest=manifest, lock=LOCK, out_link=tmp_path / "image")
+    assert refused.value.exit_code == ExitCode.ENGINE
+    assert "api.port" in refused.value.hint
+
+
+def test_two_builds_at_once_agree(flake: str, tmp_path: Path) -> None:
+    """Neither disturbs the other, whatever each finds built."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    run_nix(["build", f"{flake}#packages.{SYSTEM}.image", "--no-link"])
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(lambda n: build(CHECKOUT, out_link=tmp_path / n), ("one", "two")))
+    assert made[0].image_id == made[1].image_id

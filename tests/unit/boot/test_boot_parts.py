@@ -1,0 +1,170 @@
+"""Parts of the boot by themselves."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentbox.boot import fingerprint, landlock
+from agentbox.boot.confine import writable
+from agentbox.boot.errors import BootError
+from agentbox.boot.journal_tail import LastRecord, last_record
+from agentbox.boot.posture import compare, expected_controls, measure_controls
+from agentbox.boot.runner import DEFECT, tell_failure
+from agentbox.boot.seal import required_programs
+from agentbox.boot.steps.p1_roots import Full, prove_writable
+from agentbox.plan.model import Delta, Slot, Tmpfs
+from agentbox.settings import Paths
+from agentbox.supervision.events import BootLog, read_events
+from agentbox.testing.prefix_box import default_programs, make_plan
+
+PLAN = make_plan(1, default_programs(1))
+
+
+def segment(paths: Paths, name: str, *lines: bytes) -> None:
+    paths.slot("events").mkdir(parents=True, exist_ok=True)
+    (paths.slot("events") / name).write_bytes(b"".join(lines))
+
+
+def test_the_journals_last_whole_record_is_found_behind_a_torn_one(tmp_path: Path) -> None:
+    """The journal's last whole record is found behind a torn one."""
+    paths = Paths(tmp_path)
+    segment(paths, "2026-01-01.0000.jsonl", b'{"seq":1}\n', b'{"seq":2}\n')
+    assert last_record(paths, PLAN) == LastRecord(2, False, "2026-01-01.0000.jsonl")
+    segment(paths, "2026-01-02.0000.jsonl", b'{"se')
+    assert last_record(paths, PLAN) == LastRecord(2, True, "2026-01-01.0000.jsonl")
+
+
+def test_without_a_journal_there_is_no_last_record(tmp_path: Path) -> None:
+    """Without a journal there is no last record."""
+    assert last_record(Paths(tmp_path), PLAN) == LastRecord()
+    off = make_plan(1, (), slots={"events": Slot(use="off", required=False)})
+    segment(Paths(tmp_path), "2026-01-01.0000.jsonl", b'{"seq":1}\n')
+    assert last_record(Paths(tmp_path), off) == LastRecord()
+
+
+def test_a_root_is_proven_by_a_write_and_left_as_it_was(tmp_path: Path) -> None:
+    """A root is proven by a write and left as it was."""
+    assert prove_writable(tmp_path / "new") > 0
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_root_without_room_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers of the real file system, against a demand that none can meet."""
+    monkeypatch.setattr("agentbox.boot.steps.p1_roots.ROOM", 1 << 62)
+    room = os.statvfs(tmp_path)
+    if room.f_bavail < room.f_blocks // 4:
+        with pytest.raises(Full):
+            prove_writable(tmp_path)
+    else:
+        assert prove_writable(tmp_path) >= room.f_blocks * room.f_frsize // 4
+
+
+def test_a_writable_folder_is_told_and_left_clean(tmp_path: Path) -> None:
+    """A writable folder is told and left clean."""
+    assert writable(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+CONFINED = """
+import sys
+from pathlib import Path
+from agentbox.boot import landlock
+inside, outside = Path(sys.argv[1]), Path(sys.argv[2])
+landlock.no_new_privileges()
+landlock.allow_writes_only_in([inside, inside / "absent"])
+(inside / "a").write_text("x")
+(inside / "sub").mkdir()
+(inside / "a").rename(inside / "sub" / "a")
+(inside / "sub" / "a").unlink()
+refused = []
+for action in (
+    lambda: (outside / "new").write_text("x"),
+    lambda: (outside / "old").write_text("x"),
+    lambda: (outside / "old").unlink(),
+    lambda: (outside / "old").rename(inside / "old"),
+    lambda: (outside / "folder").mkdir(),
+    lambda: __import__("os").truncate(outside / "old", 0),
+):
+    try:
+        action()
+    except OSError as error:
+        refused.append(error.errno)
+print(refused, (outside / "old").read_text())
+"""
+
+
+def test_the_ruleset_lets_writes_happen_below_its_places_only(tmp_path: Path) -> None:
+    """Make, write, rename between folders and remove inside; every way of changing anything outside is refused."""
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "old").write_text("kept")
+    argv = [sys.executable, "-c", CONFINED, str(inside), str(outside)]
+    ended = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert ended.stderr == ""
+    refused, kept = ended.stdout.rsplit(" ", 1)
+    assert kept.strip() == "kept"
+    assert len(json.loads(refused)) == 6
+
+
+def test_each_abi_handles_what_it_knows() -> None:
+    """Each abi handles what it knows."""
+    assert landlock.handled(1) < landlock.handled(2) < landlock.handled(3) == landlock.handled(7)
+
+
+def test_without_our_list_the_fingerprint_is_another_one() -> None:
+    """The same kernel, no list: each refused call is answered by the kernel itself."""
+    found = dict(pair.split("=") for pair in fingerprint.measure().split(","))
+    expected = dict(pair.split("=") for pair in fingerprint.expected().split(","))
+    assert found.keys() == expected.keys()
+    assert [name for name in expected if found[name] == expected[name]] == ["pidfd_open"]
+
+
+def test_posture_names_what_differs_and_nothing_else() -> None:
+    """Posture names what differs and nothing else."""
+    drifted = compare({"a": "1", "b": "2"}, {"a": "1", "b": "3"})
+    assert [(row.control, row.expected, row.found) for row in drifted] == [("b", "2", "3")]
+
+
+@pytest.mark.parametrize("prefix", ["/", "/somewhere"])
+def test_every_promised_control_is_measured(prefix: str) -> None:
+    """Every promised control is measured."""
+    plan = make_plan(
+        1,
+        (),
+        tmpfs=(Tmpfs(target="/tmp", size=1, mode="1777"), Tmpfs(target="/nowhere", size=1, mode="755", exec=True)),
+        exceptions=(Delta(key="desktop", reason="r", cap_add=("SYS_NICE",)),),
+    )
+    paths = Paths(Path(prefix))
+    expected, found = expected_controls(plan, paths), measure_controls(plan, paths, 0)
+    assert expected.keys() == found.keys()
+    assert found["landlock"] == "absent"
+    if prefix == "/":
+        assert expected["capability_bound"] == "1"
+        assert expected["mount:/nowhere"] == "nodev,nosuid"
+        assert found["mount:/nowhere"] == "no mount"
+
+
+def test_the_seal_refuses_an_empty_set() -> None:
+    """The seal refuses an empty set."""
+    with pytest.raises(BootError, match="requires no program"):
+        required_programs(make_plan(1, ()))
+
+
+def test_a_bug_is_one_event_too_and_its_traceback_goes_to_stderr(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bug is one event too and its traceback goes to stderr."""
+    paths = Paths(tmp_path)
+    paths.run.mkdir(parents=True)
+    tell_failure(BootLog(paths, "boot"), "3", ZeroDivisionError("by zero"))
+    (event,) = read_events(paths)
+    assert (event["phase"], event["fix"]) == ("3", DEFECT)
+    assert "ZeroDivisionError" in event["reason"]
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == event
+    assert "ZeroDivisionError" in captured.err

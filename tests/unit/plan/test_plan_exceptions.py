@@ -1,0 +1,67 @@
+"""The exceptions of a manifest in its plan: written, gated, inherited."""
+
+import yaml
+
+from agentbox.features import ExceptionNeed, Feature, Gate, load_features
+from agentbox.lockfile import write
+from agentbox.manifest import parse
+from agentbox.manifest.sections.security import ExceptionKey
+from agentbox.plan import Plan, make_plan
+from agentbox.render import compose, security_report
+from agentbox.testing.plans import SYSTEM, lock_of, manifest_bytes
+
+_DEV = "[meta]\nschema_version = 1\ndev = true\n"
+
+
+def _plan(text: str, *keys: ExceptionKey) -> Plan:
+    """With one feature a key, whose gate is `meta.dev`: the features that need exceptions come with their packages."""
+    gate = Gate(key="meta.dev", values=(True,))
+    extra = {key: Feature(name=key, gate=gate, exception=ExceptionNeed(key=key, need="advised")) for key in keys}
+    on = ("build", "core", *(sorted(keys) if "dev = true" in text else ()))
+    lock = lock_of(tuple(sorted(on)))
+    manifest = parse(manifest_bytes(text), "agentbox.toml")
+    assert manifest.findings == ()
+    return make_plan(manifest, load_features() | extra, write(lock), lock, SYSTEM)
+
+
+def test_a_block_counts_only_while_its_gate_is_on() -> None:
+    """An orphan block adds nothing; a gate without a block adds nothing either."""
+    block = "[security.exceptions.playwright]\n"
+    assert _plan(block, "playwright").exceptions == ()
+    assert _plan(_DEV, "playwright").exceptions == ()
+    assert [row.key for row in _plan(_DEV + block, "playwright").exceptions] == ["playwright"]
+
+
+def test_what_it_adds_reaches_compose_the_writable_roots_and_the_report() -> None:
+    """One delta, seen everywhere; the baseline stays."""
+    plan = _plan(_DEV + "[security.exceptions.playwright]\n", "playwright")
+    service = yaml.safe_load(compose(plan))["services"]["agentbox"]
+    assert "/dev/shm:mode=1777,size=512M,uid=1000,gid=1000,noexec,nosuid,nodev" in service["tmpfs"]
+    assert len(service["tmpfs"]) == 6
+    assert service["cap_drop"] == ["ALL"]
+    assert "/dev/shm" in plan.writable_roots
+    assert (
+        "- `playwright`: the browser's processes share memory\n  - tmpfs: /dev/shm (512 MiB, 1777)"
+        in security_report(plan)
+    )
+
+
+def test_what_is_written_adds_to_what_is_built_in() -> None:
+    """The larger size wins, and the operator's reason is shown."""
+    plan = _plan(
+        _DEV + "[security.exceptions.playwright]\nreason = 'many tabs at once'\n"
+        "tmpfs = [{ target = '/dev/shm', size = '1GiB' }, { target = '/cache', size = '8MiB', exec = true }]\n",
+        "playwright",
+    )
+    (delta,) = plan.exceptions
+    assert delta.reason == "many tabs at once"
+    assert {row.target: (row.size, row.exec) for row in delta.tmpfs} == {
+        "/cache": (8 << 20, True),
+        "/dev/shm": (1 << 30, False),
+    }
+
+
+def test_a_built_in_delta_may_inherit() -> None:
+    """gaussian-splatting takes the devices of gpu-cuda."""
+    plan = _plan(_DEV + "[security.exceptions.gaussian-splatting]\n", "gaussian-splatting")
+    assert [row.driver for row in plan.exceptions[0].device_requests] == ["nvidia"]
