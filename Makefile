@@ -29,6 +29,7 @@ schema:  ## schema/agentbox.bundle.json
 
 docs: schema  ## the generated reference pages
 	$(PY) -m agentbox.cli.reference
+	$(PY) -m agentbox.api.reference
 
 golden:  ## the golden files of the renderers
 	$(PY) tests/golden/goldens.py

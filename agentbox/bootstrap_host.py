@@ -42,7 +42,11 @@ def _stamped(target: Path) -> str:
 
 
 def _make(target: Path, checkout: Path, log: IO[str]) -> bool:
-    venv.EnvBuilder(with_pip=True, clear=True, symlinks=True).create(target)
+    try:
+        venv.EnvBuilder(with_pip=True, clear=True, symlinks=True).create(target)
+    except (OSError, subprocess.CalledProcessError) as error:
+        log.write(f"{error}\n")
+        return False
     wanted = checkout / "requirements.host"
     total = sum(1 for line in wanted.read_text().splitlines() if "==" in line)
     pip = [str(target / "bin/python"), "-m", "pip", "--disable-pip-version-check", "install", "--no-deps"]

@@ -65,17 +65,25 @@ let
     module = "compose_folder";
     args = [ "${share}/plan.json" "${share}/agentbox.toml" archive (placeholder "out") ];
   };
-  rootfs = derivation {
-    name = "rootfs";
+  # A shell script of this folder, run by the seed.
+  script = name: file: attributes: derivation ({
+    inherit name;
     inherit (build) system;
     builder = "${build.seed}/bin/bash";
-    args = [ ./merge.sh ];
+    args = [ file ];
     busybox = "${build.seed}/bin/busybox";
-    trees = map (each: each.tree.out) trees;
-  };
+  } // attributes);
+  rootfs = script "rootfs" ./merge.sh { trees = map (each: each.tree.out) trees; };
+  supervisord = script "supervisord.conf" ./copy.sh { file = "${plan}/etc/supervisord.conf"; };
 in
 {
-  inherit archive plan sbom compose rootfs trees layers;
+  inherit archive plan sbom compose rootfs supervisord trees;
+  # What the checks look at: every layer's files, list and packed form, and the bill of materials.
+  described = {
+    inherit arch;
+    sbom = "${sbom}/opt/agentbox/share/sbom.cdx.json";
+    layers = map (each: { inherit (each) name packed; tree = each.tree.out; listed = each.tree.list; }) layers;
+  };
   # Every derivation between the locked files and the archive, by name: what `agentbox verify` builds again.
   steps = builtins.listToAttrs (
     [ { name = "plan"; value = plan; } { name = "sbom"; value = sbom; } { name = "image"; value = archive; } ]

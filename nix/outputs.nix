@@ -47,7 +47,7 @@ in
       default = here.native.archive;
       image = here.native.archive;
       compose = here.native.compose;
-      supervisord = here.native.plan;
+      supervisord = here.native.supervisord;
       sbom = here.native.sbom;
       rootfs = here.native.rootfs;
       image-test-hooks = (here.image host true).archive;
@@ -55,7 +55,7 @@ in
 
   checks = forSystems (system: arch:
     let here = on arch; in
-    import ./checks { inherit (here) build; inherit sources arch; image = here.native; });
+    import ./checks { inherit (here) build; inherit sources; image = here.native; });
 
-  legacyPackages = forSystems (system: host: { steps = (on host).native.steps; });
+  legacyPackages = forSystems (system: host: { inherit ((on host).native) steps described; });
 }

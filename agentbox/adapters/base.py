@@ -3,7 +3,7 @@
 import abc
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -95,13 +95,19 @@ def slot_config(plan: "Plan", paths: Paths, slot: SlotName, secrets: Mapping[str
     )  # fmt: skip
 
 
+async def _at_once(_slot: SlotName) -> None:
+    """Nothing comes before an open."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deps:
-    """What an adapter may use besides its configuration."""
+    """What an adapter may use besides its configuration. `before_open` is where a test image delays or fails a slot: it
+    is awaited within the time that an open has, and what it raises fails the open."""
 
     metrics: "Metrics"
     clock: Clock = field(default_factory=SystemClock)
     ids: Callable[[], str] = uuid7
+    before_open: Callable[[SlotName], Awaitable[None]] = _at_once
 
 
 class Adapter(abc.ABC):

@@ -50,13 +50,15 @@ class Container:
         self.orchestrator = cast(Orchestrator, made["orchestrator"])
         self.journal.bind(self.events)
 
-    async def start(self) -> None:
+    async def start(self, required_tried: Callable[[], None] = lambda: None) -> None:
         """Opens all slots at once, each within its own time; one that fails is down and is tried again.
 
-        Raises CannotStart when the orchestrator is required and fails.
+        `required_tried` is called as soon as no required slot is still at its first try, unless that ends the program:
+        slots that may fail hold nothing back. Raises CannotStart when the orchestrator is required and fails.
         """
-        outcomes = await asyncio.gather(
-            *(machine.open_first() for machine in self._slots.values()), return_exceptions=True
+        tries = {slot: asyncio.ensure_future(machine.open_first()) for slot, machine in self._slots.items()}
+        outcomes, _ = await asyncio.gather(
+            asyncio.gather(*tries.values(), return_exceptions=True), self._tell(tries, required_tried)
         )
         for slot, outcome in zip(self._slots, outcomes, strict=True):
             if outcome is None or (isinstance(outcome, OpenFailed) and not self._fatal(slot)):
@@ -94,6 +96,13 @@ class Container:
     def reconfigure(self, slot: SlotName, cfg: SlotConfig) -> None:
         """Gives a slot another configuration; it changes over in the background."""
         self._slots[slot].reconfigure(cfg)
+
+    async def _tell(self, tries: Mapping[SlotName, "asyncio.Future[None]"], required_tried: Callable[[], None]) -> None:
+        required = {slot: job for slot, job in tries.items() if self._slots[slot].cfg.required}
+        if required:
+            await asyncio.wait(required.values())
+        if not any(job.exception() and self._fatal(slot) for slot, job in required.items()):
+            required_tried()
 
     def _fatal(self, slot: SlotName) -> bool:
         return slot == "orchestrator" and self._slots[slot].cfg.required

@@ -18,6 +18,7 @@ from agentbox.adapters.registry import resolve
 from agentbox.adapters.timing import Timing
 
 State = Literal["new", "connecting", "ready", "down", "off", "closed"]
+Shown = Literal["ok", "degraded", "down", "connecting", "off"]
 STATES: tuple[State, ...] = ("new", "connecting", "ready", "down", "off", "closed")
 log = structlog.get_logger()
 
@@ -26,7 +27,7 @@ log = structlog.get_logger()
 class SlotStatus:
     """How a slot is. `detail` is a sentence without credentials; `retry_at` is of the monotonic clock, for a slot that is down."""
 
-    state: Literal["ok", "degraded", "down", "connecting", "off"]
+    state: Shown
     impl: str
     required: bool
     since: datetime
@@ -58,12 +59,9 @@ class SlotMachine:
         self._next_cfg: SlotConfig | None = None
         self._task: asyncio.Task[None] | None = None
         self._ready_at = 0.0
-        self.status = SlotStatus(
-            state="off" if cfg.use == "off" else "connecting",
-            impl=cfg.use,
-            required=cfg.required,
-            since=deps.clock.now(),
-        )
+        first: Shown = "off" if cfg.use == "off" else "connecting"
+        self.status = SlotStatus(state=first, impl=cfg.use, required=cfg.required, since=deps.clock.now())
+        self._say(first, "")
         self._move("off" if cfg.use == "off" else "new")
 
     @property
@@ -178,6 +176,7 @@ class SlotMachine:
         outcome = "error"
         try:
             async with asyncio.timeout(self._timing.open):
+                await self._deps.before_open(self.cfg.slot)
                 await instance.open(Deadline.after(self._timing.open))
                 health = await instance.health()
             if health.state == "down":

@@ -222,7 +222,7 @@ def _commit(connection: apsw.Connection, batch: list[tuple[Job, "Future[Any]"]])
         for job, future in live:
             outcomes.append((future, *_within_savepoint(connection, job)))
         connection.execute("COMMIT")
-    except apsw.Error as error:
+    except BaseException as error:  # noqa: BLE001 - the futures carry it to the callers
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         outcomes = [(future, None, error) for _job, future in live]

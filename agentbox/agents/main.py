@@ -78,6 +78,7 @@ async def _answer(service: Service) -> None:
     server = await _listen(paths.agent_host_socket, connected)
     reconcile.settle(service.table)
     notify(paths, PROGRAM)
+    service.host.launcher.start()
     log.info("listening", agents=len(service.table.lives))
     await service.stop.wait()
     server.close()

@@ -12,7 +12,6 @@ from agentbox.agents.store import Store
 from agentbox.agents.table import Table
 from agentbox.sandbox import kernel, leftovers, tree
 from agentbox.settings import Paths
-from agentbox.supervision.rpc import ShuttingDown, SupervisorClient, SupervisorUnavailable
 
 log = structlog.get_logger()
 _SECONDS = 10.0
@@ -66,6 +65,8 @@ def _strays(paths: Paths) -> Iterable[int]:
     found = leftovers.orphans_of_init(())
     if not found:
         return ()
+    from agentbox.supervision.rpc import ShuttingDown, SupervisorClient, SupervisorUnavailable  # slow, rarely needed
+
     try:
         supervised = {state.pid for state in SupervisorClient(paths).states().values()}
     except (SupervisorUnavailable, ShuttingDown) as error:

@@ -11,6 +11,7 @@ from agentbox.adapters.timing import Timing
 from agentbox.api.access import Access
 from agentbox.api.boot_facts import facts_of
 from agentbox.api.box_metrics import BoxMetrics
+from agentbox.api.hooked_slots import hooked
 from agentbox.api.http_metrics import HttpMetrics
 from agentbox.api.services import Services
 from agentbox.api.tasks import Tasks
@@ -39,7 +40,7 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None) -> Services:
     metrics = BoxMetrics(registry, plan_digest=boot.plan_digest, image_digest=boot.digests.get("image") or "")
     metrics.unclean.set(boot.previous_shutdown == "unclean")
     container = container_of(
-        plan, paths, Deps(metrics=Metrics(registry)), timing=Timing().scaled(1 / boot.hooks.clock_scale),
+        plan, paths, Deps(metrics=Metrics(registry), before_open=hooked(boot.hooks)), timing=Timing().scaled(1 / boot.hooks.clock_scale),
         spans=_spans(plan), on_change=lambda: services.evaluator.wake("adapters"),
     )  # fmt: skip
     services = Services(

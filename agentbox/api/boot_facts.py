@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agentbox.plan.model import Plan
-from agentbox.settings import Paths
+from agentbox.settings import Paths, environment
 from agentbox.supervision.boot_record import BootRecord, Drifted
 from agentbox.supervision.files import read_json
 from agentbox.supervision.hooks import Hooks
@@ -28,10 +28,12 @@ class BootFacts:
 def facts_of(record: BootRecord | None, plan: Plan, paths: Paths) -> BootFacts:
     """Raises ValueError for a damaged `build.json`."""
     build = read_json(paths.build_record) or {}
+    # The image config says it, not a layer, or every commit would make a new layer.
+    revision = build.get("revision") or environment().get("AGENTBOX_REVISION")
     if record is None:
-        return BootFacts(boot_id="", plan_digest=plan.digest, revision=build.get("revision"))
+        return BootFacts(boot_id="", plan_digest=plan.digest, revision=revision)
     return BootFacts(
-        boot_id=record.boot_id, plan_digest=plan.digest, image_ref=record.image_ref, revision=build.get("revision"),
+        boot_id=record.boot_id, plan_digest=plan.digest, image_ref=record.image_ref, revision=revision,
         digests=record.digests, drift=record.posture.drift, protections_absent=record.protections_absent,
         previous_shutdown=record.previous.shutdown, hooks=record.hooks,
     )  # fmt: skip

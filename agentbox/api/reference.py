@@ -12,7 +12,14 @@ from agentbox.settings import CHECKOUT
 GOLDEN = CHECKOUT / "tests/golden/openapi.json"
 PAGE = CHECKOUT / "docs/api.md"
 COMMAND = "python -m agentbox.api.reference"
-_TITLES = {"probes": "Probes", "box": "The box", "beads": "Beads", "events": "Events", "agents": "Agents", "tasks": "Tasks"}
+_TITLES = {
+    "probes": "Probes",
+    "box": "The box",
+    "beads": "Beads",
+    "events": "Events",
+    "agents": "Agents",
+    "tasks": "Tasks",
+}
 _HEAD = f"""# Management API
 
 Generated from `agentbox.routes.ROUTES` by `{COMMAND}`. Do not edit.

@@ -1,4 +1,4 @@
-"""The life of the program: listen, say so, open the slots, serve until told to end."""
+"""The life of the program: listen, open the slots, say so, serve until told to end."""
 
 import asyncio
 import signal
@@ -48,8 +48,6 @@ async def serve(services: Services, at: Addresses) -> None:
         for listener in _listeners(services, at):
             await listener.open()
             stack.push_async_callback(listener.close, LAST_WORDS)
-        if services.boot.boot_id:
-            notify(services.paths, API)
         await _run(services, asked)
 
 
@@ -65,13 +63,19 @@ async def _run(services: Services, asked: asyncio.Event) -> None:
     services.tasks.start()
     evaluating = asyncio.ensure_future(services.evaluator.run())
     try:
-        await services.container.start()
+        await services.container.start(lambda: _notify(services))
         services.watch.start()
         await asked.wait()
         await _end(services)
     finally:
         evaluating.cancel()
         await asyncio.wait({evaluating})
+
+
+def _notify(services: Services) -> None:
+    """The seal waits for this: the listener accepts, and the required slots were tried. Without a boot nobody waits."""
+    if services.boot.boot_id:
+        notify(services.paths, API)
 
 
 async def _end(services: Services) -> None:

@@ -50,7 +50,7 @@ class Watch:
 
     async def _run(self) -> None:
         while True:
-            self._look_for_seal()
+            self.look_for_seal()
             self._count_starts()
             if self._services.plan.slots["events"].use != "off":
                 await self._journal()
@@ -64,7 +64,8 @@ class Watch:
         except AdapterError as error:
             _log.debug("boot events wait for the journal", reason=error.message)
 
-    def _look_for_seal(self) -> None:
+    def look_for_seal(self) -> None:
+        """Reads the sentinel until there is one; when and after how long the boot was sealed is known from then on."""
         if self.sealed_at is None and (found := read_sentinel(self._services.paths.sentinel)) is not None:
             if found.document.get("boot_id") != self._services.boot.boot_id:
                 return

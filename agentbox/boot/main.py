@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 
 from agentbox.boot.context import Context
 from agentbox.boot.runner import Phase, record_phase, run_phases, tell_failure
@@ -19,9 +20,12 @@ from agentbox.boot.steps import (
     p5_artifacts,
 )
 from agentbox.boot.waker import fork_waker
-from agentbox.plan.names import STAGE_B, STAGE_VARIABLE
+from agentbox.plan.names import BOOTSTRAP, STAGE_B, STAGE_VARIABLE
 from agentbox.settings import Paths, environment
 from agentbox.supervision import procfs
+from agentbox.supervision.events import read_events
+from agentbox.supervision.notify import notify
+from agentbox.supervision.timeline import keep_timeline
 
 _TERMINATED = 128 + signal.SIGTERM
 
@@ -36,13 +40,24 @@ def main() -> int:
     """Returns an exit code, or does not return: a good Stage A ends in exec."""
     paths = Paths.of_this_process()
     if environment().get(STAGE_VARIABLE) == STAGE_B:
-        return 0 if run_phases(resume(paths, environment()), PHASES_B) else 1
+        return _stage_b(paths)
     # PID 1 ignores signals without a handler, and `docker stop` must not wait for its grace period.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
     context = _begin(paths)
-    if context is None or not run_phases(context, PHASES_A):
+    if context is None:
+        return 1
+    if not run_phases(context, PHASES_A):
+        _remember_failure(context)
         return 1
     return _become_supervisord(context)
+
+
+def _stage_b(paths: Paths) -> int:
+    """Its exit code is what counts; the note tells the seal its pid when supervisord has forgotten it."""
+    if not run_phases(resume(paths, environment()), PHASES_B):
+        return 1
+    notify(paths, BOOTSTRAP)
+    return 0
 
 
 def _begin(paths: Paths) -> Context | None:
@@ -55,6 +70,16 @@ def _begin(paths: Paths) -> Context | None:
         return None
     record_phase(paths, context.log, p0_begin.PHASE, start, p0_begin.BUDGET_MS)
     return context
+
+
+def _remember_failure(context: Context) -> None:
+    """`boot history` lists this boot too, where the state volume takes writes (phase 1 has told why it does not)."""
+    from agentbox.boot.from_events import timeline_from_events  # not needed by a boot that is good
+
+    timeline = timeline_from_events(read_events(context.paths))
+    if timeline is not None:
+        with suppress(OSError):
+            keep_timeline(context.paths, timeline)
 
 
 def _become_supervisord(context: Context) -> int:

@@ -96,8 +96,10 @@ class Watch:
 
     def first_seen(self, name: str) -> tuple[int, int]:
         """Pid and start time of a program as supervisord had it at first, zeros when it ran not or no more."""
-        if name in self._first:
+        if any(self._first.get(name, ())):
             return self._first[name]
+        if name in self._running:
+            return self._running[name].pid, self._running[name].start_ticks
         pid = self._states[name].pid if name in self._states else 0
         return pid, procfs.start_ticks(pid) or 0
 
@@ -176,14 +178,22 @@ class Watch:
                 time.sleep(_ASK_AGAIN)
         if not self._ended_well(name, state):
             raise ProgramDied(name, _how(state))
-        self._running[name] = Running(name, *self._first[name], died)
+        self._running[name] = self._ended(name, died)
         self._told(name, "DONE")
 
     def _ended_well(self, name: str, state: ProcessState) -> bool:
         well = self._required[name].ready.by == "exit0" and state.state == "EXITED" and state.exitstatus == 0
         if well:
-            self._running.setdefault(name, Running(name, *self._first.get(name, (0, 0)), procfs.now()))
+            self._running.setdefault(name, self._ended(name, procfs.now()))
         return well
+
+    def _ended(self, name: str, moment: float) -> Running:
+        """A program that ran to its end. One that ended before it was first seen may have left a note."""
+        note = read_note(self._paths, name)
+        pid, ticks = self._first.get(name, (0, 0))
+        if pid or note is None:
+            return Running(name, pid, ticks, moment)
+        return Running(name, note.pid, note.start_ticks, _boottime(note.mono))
 
     def _confirm(self) -> None:
         """supervisord's own word once the set is complete: RUNNING, the same pids. Raises ProgramDied or TimedOut."""
@@ -212,4 +222,6 @@ def _boottime(mono: float) -> float:
 def _how(state: ProcessState) -> str:
     if state.spawn_error:
         return f"it could not be started: {state.spawn_error}"
+    if state.state in ("STARTING", "RUNNING"):
+        return "supervisord has started it again"
     return f"state {state.state}, exit status {state.exitstatus}"

@@ -1,4 +1,8 @@
-"""Which flake a build evaluates: the checkout as git has it, or a copy of it with another manifest laid over."""
+"""Which flake a build evaluates: a copy of what git tracks, with the manifest and its lock laid over.
+
+Always a copy, as a `path:` flake: for `git+file:` Nix runs git in the mount namespace that it was started in, where a
+caller inside a chroot has no checkout (Nix 2.8, restoreMountNamespace); for `path:` it starts no program.
+"""
 
 import shutil
 import subprocess
@@ -22,17 +26,21 @@ def flake_of(checkout: Path, manifest: Path, lock: Path) -> Iterator[str]:
     tracked = (checkout / ".git").exists()
     if tracked:
         _refuse_untracked(checkout)
-    if tracked and _same(manifest, checkout / "agentbox.toml") and _same(lock, checkout / "agentbox.lock"):
-        yield f"git+file://{checkout}"
-        return
     with tempfile.TemporaryDirectory(prefix="agentbox-flake-") as scratch:
         copy = Path(scratch)
-        _copy(checkout, copy, _tracked(checkout) if tracked else _all(checkout))
+        copy_sources(checkout, copy)
         shutil.copyfile(manifest, copy / "agentbox.toml")
         shutil.copyfile(lock, copy / "agentbox.lock")
         if tracked and not _git(checkout, "status", "--porcelain"):
             (copy / _REVISION).write_text(_git(checkout, "rev-parse", "HEAD")[0] + "\n")
         yield f"path:{copy}"
+
+
+def copy_sources(checkout: Path, into: Path) -> None:
+    """Copies what git tracks, as it is on disk now; without git the sources and the files at the top."""
+    for path in _tracked(checkout) if (checkout / ".git").exists() else _all(checkout):
+        (into / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(checkout / path, into / path, follow_symlinks=False)
 
 
 def _refuse_untracked(checkout: Path) -> None:
@@ -46,10 +54,6 @@ def _refuse_untracked(checkout: Path) -> None:
         )
 
 
-def _same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
-
-
 def _tracked(checkout: Path) -> list[str]:
     return [path for path in _git(checkout, "ls-files") if (checkout / path).is_file()]
 
@@ -59,12 +63,6 @@ def _all(checkout: Path) -> list[str]:
     folders = [path for name in _SOURCES for path in (checkout / name).rglob("*") if "__pycache__" not in path.parts]
     files = [path for path in [*checkout.iterdir(), *folders] if path.is_file()]
     return sorted(path.relative_to(checkout).as_posix() for path in files)
-
-
-def _copy(checkout: Path, into: Path, paths: list[str]) -> None:
-    for path in paths:
-        (into / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(checkout / path, into / path, follow_symlinks=False)
 
 
 def _git(checkout: Path, *arguments: str) -> list[str]:

@@ -19,15 +19,15 @@ _URI = re.compile(r"^'(?P<uri>[^']+)' (?P<file>\S+)", re.MULTILINE)
 _PLAIN = ("http", "https", "file", "copy")
 
 
-def origins(root: AptRoot, entries: Sequence[Entry]) -> list[Origin]:
-    """An origin for each entry, in order. Lists are updated only when those at hand do not have every version.
+def origins(root: AptRoot, entries: Sequence[Entry], *, fresh: bool = False) -> list[Origin]:
+    """An origin for each entry, in order. Lists are updated when `fresh`, else only when those at hand lack a version.
 
     Raises NotServedError for versions that are gone, FetchError without network, PrerequisiteError without apt.
     """
     if not entries:
         return []
     with root.held():
-        if not root.updated or _gone(root, entries):
+        if fresh or not root.updated or _gone(root, entries):
             root.update()
         if gone := _gone(root, entries):
             raise not_served(gone, _served(root, gone))

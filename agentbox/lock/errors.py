@@ -19,6 +19,10 @@ class NoNetworkError(FetchError):
     """A mirror could not be reached, or broke off."""
 
 
+class GoneError(FetchError):
+    """The mirror no longer has a file that its lists at hand name."""
+
+
 class NotServedError(FetchError):
     """The mirror has another version than the lock. `names` are the packages to lock anew."""
 

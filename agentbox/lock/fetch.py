@@ -9,7 +9,7 @@ from pathlib import Path
 from agentbox.lock import nixstore
 from agentbox.lock.cache import Cache, difference, mismatch
 from agentbox.lock.download import Downloads
-from agentbox.lock.errors import FetchError, NoNetworkError
+from agentbox.lock.errors import FetchError, GoneError, NoNetworkError
 from agentbox.lock.locate import locate
 from agentbox.lock.relock import require_system
 from agentbox.lock.seed import STORE_NAME, unpacked
@@ -97,15 +97,26 @@ def _bring(
     if offline:
         raise _incomplete(absent, total)
     try:
-        progress.stage("ask the mirrors")
-        origins = {origin.entry.file: origin for origin in locate(lock, absent, store.folder.parent)}
-        progress.done()
-        for name, shown in _SOURCES.items():
-            batch = [origins[item.entry.file] for item in absent if item.source == name]
-            Downloads(store, progress, jobs).run(f"fetch {shown}", batch)
+        try:
+            _download(lock, absent, store, progress, jobs, fresh=False)
+        except GoneError:
+            # The lists at hand are older than the mirror. Newer ones say what it serves now, or where the file went.
+            left = [item for item in absent if not store.path(item.entry).exists()]
+            _download(lock, left, store, progress, jobs, fresh=True)
     except NoNetworkError as error:
         left = [item for item in absent if not store.path(item.entry).exists()]
         raise _incomplete(left, total) from error
+
+
+def _download(
+    lock: Lock, absent: Sequence[Needed], store: Cache, progress: Progress, jobs: int, *, fresh: bool
+) -> None:
+    progress.stage("ask the mirrors")
+    origins = {origin.entry.file: origin for origin in locate(lock, absent, store.folder.parent, fresh=fresh)}
+    progress.done()
+    for name, shown in _SOURCES.items():
+        batch = [origins[item.entry.file] for item in absent if item.source == name]
+        Downloads(store, progress, jobs).run(f"fetch {shown}", batch)
 
 
 def _take(store: Cache, items: Sequence[Needed], source: Path) -> None:

@@ -18,12 +18,12 @@ from agentbox.lockfile import Entry, Lock, store_name
 _QUESTIONS = 8
 
 
-def locate(lock: Lock, items: Sequence[Needed], cache: Path) -> list[Origin]:
-    """An origin for each item. Raises NotServedError for versions that are gone, FetchError, PrerequisiteError."""
+def locate(lock: Lock, items: Sequence[Needed], cache: Path, *, fresh: bool = False) -> list[Origin]:
+    """An origin for each item; `fresh` distrusts package lists at hand. Raises NotServedError for versions that are gone, FetchError, PrerequisiteError."""
     debian = [item for item in items if item.source == "debian"]
     found: list[Origin] = []
     for root in apt_roots(cache, lock.suite, sorted({item.arch for item in debian})) if debian else ():
-        found += apt_origin.origins(root, [item.entry for item in debian if item.arch == root.arch])
+        found += apt_origin.origins(root, [item.entry for item in debian if item.arch == root.arch], fresh=fresh)
     found += _wheels([item.entry for item in items if item.source == "wheels"])
     found += [_tarball(item.entry) for item in items if item.source == "npm"]
     return found

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agentbox.lock.cache import Cache, difference, mismatch
-from agentbox.lock.errors import FetchError
+from agentbox.lock.errors import FetchError, GoneError
 from agentbox.lock.origin import Origin
 
 _TRIES = 4
@@ -54,6 +54,8 @@ class Transfer:
             try:
                 self._stream(part)
                 return
+            except GoneError:
+                raise
             except FetchError:
                 if left == 0 or self._stop.is_set():
                     raise
@@ -62,7 +64,7 @@ class Transfer:
         web, have = self._origin.web, part.stat().st_size
         assert web is not None
         offset = have if have < self._entry.size else 0
-        with web.stream(self._origin.url, offset) as (place, pieces), part.open("r+b") as target:
+        with web.stream(self._origin.url, offset) as (place, pieces), part.open("r+b", buffering=0) as target:
             target.truncate(place)
             target.seek(place)
             for piece in pieces:

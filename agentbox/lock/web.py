@@ -11,10 +11,11 @@ import certifi
 import httpx
 
 from agentbox.errors import AgentboxError
-from agentbox.lock.errors import FetchError, NoNetworkError
+from agentbox.lock.errors import FetchError, GoneError, NoNetworkError
 
 _PIECE = 1 << 16
 _TRIES = 3
+GONE = 404
 
 
 class Web:
@@ -37,7 +38,7 @@ class Web:
     def get(self, url: str, accept: str = "*/*") -> httpx.Response | None:
         """The answer, or None for 404. Raises FetchError when the host cannot be had or refuses."""
         answer = self._tried("GET", url, {"Accept": accept})
-        return None if answer.status_code == 404 else answer
+        return None if answer.status_code == GONE else answer
 
     def size(self, url: str) -> int | None:
         """The length of a file in bytes, where its server says one."""
@@ -63,7 +64,7 @@ class Web:
             with self._client.stream("GET", url, headers=headers, auth=self._auth(url)) as answer:
                 if answer.status_code not in (200, 206):
                     raise refused(url, answer)
-                yield (offset if answer.status_code == 206 else 0), answer.iter_bytes(_PIECE)
+                yield (offset if answer.status_code == 206 else 0), answer.iter_raw()
         except httpx.HTTPError as error:
             raise no_answer(url, error) from error
 
@@ -75,7 +76,7 @@ class Web:
             except httpx.HTTPError as error:
                 failure = no_answer(url, error)
                 continue
-            if answer.status_code < 400 or answer.status_code == 404:
+            if answer.status_code < 400 or answer.status_code == GONE:
                 return answer
             failure = refused(url, answer)
         assert failure is not None
@@ -108,8 +109,9 @@ def shown(url: str) -> str:
 
 def refused(url: str, answer: httpx.Response) -> FetchError:
     """A host that answers, but not with the file."""
+    kind = GoneError if answer.status_code == GONE else FetchError
     why = f"the server answers {answer.status_code}"
-    return FetchError(f"cannot download {shown(url)}: {why}", "Try again later, or use another mirror.")
+    return kind(f"cannot download {shown(url)}: {why}", "Try again later, or use another mirror.")
 
 
 def no_answer(url: str, error: Exception) -> NoNetworkError:

@@ -53,7 +53,7 @@ def _lock(written: Mapping[str, Any]) -> Lock:
     if written["version"] != LOCK_VERSION:
         raise ValueError(f"version {written['version']} is not understood (this agentbox knows {LOCK_VERSION})")
     lock = Lock(
-        inputs=written["inputs"],
+        inputs=_digest(written["inputs"], "inputs"),
         source=written["source"],
         suite=written["suite"],
         python=written["python"],
@@ -69,7 +69,7 @@ def _lock(written: Mapping[str, Any]) -> Lock:
 
 
 def _seed(table: Mapping[str, Any]) -> Seed:
-    return Seed(files=_rows(Entry, table), nar=table["nar"])
+    return Seed(files=_rows(Entry, table), nar=_digest(table["nar"], "nar"))
 
 
 def _rows(kind: type[E], table: Mapping[str, Any]) -> tuple[E, ...]:
@@ -91,8 +91,18 @@ def _row(kind: type[E], row: Mapping[str, Any]) -> E:
     return entry
 
 
+def _digest(value: str, key: str) -> str:
+    if not value.startswith("sha256:") or not _is_sha256(value.removeprefix("sha256:")):
+        raise ValueError(f"{key} is no SHA-256")
+    return value
+
+
+def _is_sha256(text: str) -> bool:
+    return len(text) == 64 and set(text) <= _HEX
+
+
 def _refuse_unpinned(entry: Entry) -> None:
-    if len(entry.sha256) != 64 or not set(entry.sha256) <= _HEX:
+    if not _is_sha256(entry.sha256):
         raise ValueError(f"{entry.name} has no SHA-256")
     if not isinstance(entry.size, int) or entry.size < 1:
         raise ValueError(f"{entry.name} has no size")

@@ -34,9 +34,9 @@ _PEM = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
     re.DOTALL,
 )
-_NAME = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|client[_-]?secret)"
+_NAME = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key)"
 _NAMED = re.compile(
-    rf"""{_NAME}[A-Za-z0-9_-]{{0,32}}["']?\s{{0,8}}(?::=|=>|[:=])\s{{0,8}}(?P<quote>["'])?(?P<value>(?!\[[A-Z_]+\])(?(quote)[^"'\n]|[^\s"',;&<>]){{6,4096}})""",
+    rf"""{_NAME}["']?\s{{0,8}}(?::=|=>|[:=])\s{{0,8}}(?P<quote>["'])?(?P<value>(?!\[[A-Z_]+\])(?(quote)[^"'\n]|[^\s"',;&<>]){{6,4096}})""",
     re.IGNORECASE,
 )
 _SECRET_KEY = re.compile(rf"(?:^|[^a-z]|(?<=[a-z])(?=[A-Z])){_NAME}$", re.IGNORECASE)

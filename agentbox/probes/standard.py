@@ -12,6 +12,7 @@ from agentbox.probes.requirements.paths import PathsRequirement
 from agentbox.probes.requirements.programs import ProgramsRequirement
 from agentbox.probes.requirements.sentinel import SentinelRequirement
 from agentbox.settings import Paths
+from agentbox.supervision.boot_record import read_boot_record
 from agentbox.supervision.hooks import Hooks
 
 
@@ -43,12 +44,20 @@ def standard_requirements(
 ) -> Standard:
     """`plan` is the plan in force; `recorded_sentinel` the hash of `boot.sealed` in the journal, None without one."""
     hooks = hooks or Hooks()
+    record = read_boot_record(paths)
     sentinel = SentinelRequirement(paths, boot_id, plan.digest, recorded_sentinel)
+    artifacts = ArtifactsRequirement(
+        paths,
+        plan,
+        lambda: sentinel.sealed,
+        optional_missing=record.optional_missing if record else (),
+        force_missing=hooks.force_missing,
+    )
     return Standard(
         sentinel=sentinel,
         programs=ProgramsRequirement(paths, plan),
         adapters=AdaptersRequirement(slots),
         paths=PathsRequirement(paths, plan),
-        artifacts=ArtifactsRequirement(paths, plan, lambda: sentinel.sealed, force_missing=hooks.force_missing),
+        artifacts=artifacts,
         draining=DrainingRequirement(paths, on_shutdown),
     )

@@ -47,14 +47,18 @@ class Agent:
             self._orders.write(json.dumps(order).encode() + b"\n")
 
 
+_Begun = tuple[Agent, asyncio.StreamReader, asyncio.StreamWriter]
+
+
 class Launcher:
     """A launcher process, started on first use and again after it died. Every agent dies with it."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._commands: socket.socket | None = None
-        self._breaches: dict[int, Breach] = {}
+        self._breaches: dict[int, Breach] = {}  # by number of the agent, as is the next
         self._buried: dict[int, asyncio.Future[bool]] = {}
+        self._last = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -62,13 +66,32 @@ class Launcher:
         """Of the launcher process, None before the first agent."""
         return self._process.pid if self._process else None
 
+    def start(self) -> None:
+        """Starts the process ahead of the first agent."""
+        self._running()
+
     async def spawn(self, launch: Launch, *, stdin: Literal["null", "pipe"] = "null") -> Agent:
         """Returns after exec succeeded. Raises SpawnFailed; then no process is left."""
         commands = self._running()
+        self._last = number = self._last + 1
+        self._buried[number] = asyncio.get_running_loop().create_future()
+        try:
+            agent, reader, writer = await self._begin(commands, number, launch, stdin)
+        except BaseException:
+            self._forget(number)
+            raise
+        task = asyncio.create_task(self._follow(agent, number, reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return agent
+
+    async def _begin(self, commands: socket.socket, number: int, launch: Launch, stdin: str) -> _Begun:
         ours, theirs = _pipes(stdin)
         near, far = socket.socketpair()
         try:
-            await _send(commands, {"memory": launch.memory, "pids": launch.pids}, [far.fileno(), *theirs])
+            await _send(
+                commands, {"number": number, "memory": launch.memory, "pids": launch.pids}, [far.fileno(), *theirs]
+            )
         except OSError as error:
             near.close()
             _close(ours)
@@ -85,10 +108,7 @@ class Launcher:
             writer.close()
             agent.close_descriptors()
             raise
-        task = asyncio.create_task(self._follow(agent, reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return agent
+        return agent, reader, writer
 
     async def close(self) -> None:
         """Ends every tree, waits until all reapers are gone, and ends the launcher. Idempotent."""
@@ -128,11 +148,12 @@ class Launcher:
             self._lost(commands)
             return
         word = json.loads(data)
-        if "ended" in word:
-            self._future(word["ended"]).set_result(word["clean"])
+        number = word.pop("number")
+        if "clean" in word:
+            if buried := self._buried.get(number):
+                buried.set_result(word["clean"])
         else:
-            breach = Breach(limit=word["limit"], observed=word["observed"], cap=word["cap"])
-            self._breaches.setdefault(word["reaper"], breach)
+            self._breaches.setdefault(number, Breach(**word))
 
     def _lost(self, commands: socket.socket) -> None:
         asyncio.get_running_loop().remove_reader(commands)
@@ -145,21 +166,22 @@ class Launcher:
             if not future.done():
                 future.set_result(False)
 
-    def _future(self, reaper: int) -> asyncio.Future[bool]:
-        return self._buried.setdefault(reaper, asyncio.get_running_loop().create_future())
+    def _forget(self, number: int) -> Breach | None:
+        self._buried.pop(number)
+        return self._breaches.pop(number, None)
 
-    async def _follow(self, agent: Agent, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        reaper = agent.started.reaper
+    async def _follow(
+        self, agent: Agent, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         last: dict[str, Any] = {}
         with contextlib.suppress(ConnectionResetError):
             if line := await reader.readline():
                 last = json.loads(line)
             await reader.read()  # end of file: the reaper is gone
         if self._commands is not None:
-            await self._future(reaper)  # the launcher has ended what a killed reaper left
-        self._buried.pop(reaper, None)
+            await self._buried[number]  # the launcher has ended what a killed reaper left
         writer.close()
-        agent.ended.set_result(_ended(last, self._breaches.pop(reaper, None)))
+        agent.ended.set_result(_ended(last, self._forget(number)))
 
 
 async def _first_word(reader: asyncio.StreamReader) -> Started:

@@ -1,8 +1,8 @@
 """The single-threaded process that forks one reaper an agent. It holds no state that outlives it.
 
-Orders come as datagrams on a Unix socket: `{memory, pids}` with four descriptors (control, stdin, stdout, stderr). What
-to run goes straight to the reaper, over the control socket. Answers: `{ended, clean}` when a reaper is gone and
-nothing of its tree is left, `{reaper, limit, observed, cap}` for a breach. Closing the socket ends everything.
+Orders come as datagrams on a Unix socket: `{number, memory, pids}` with four descriptors (control, stdin, stdout,
+stderr). What to run goes straight to the reaper, over the control socket. Answers: `{number, clean}` when a reaper is
+gone and nothing of its tree is left, `{number, limit, observed, cap}` for a breach. Closing the socket ends everything.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, NoReturn
 
 from agentbox.sandbox import kernel, reaper, tree
@@ -44,7 +45,7 @@ class Launcher:
 
     def __init__(self, commands: socket.socket) -> None:
         self.commands = commands
-        self.trees: dict[int, Bounds] = {}
+        self.trees: dict[int, Bounds] = {}  # by pid of the reaper
         self.watchdog = Watchdog()
         self.next_look = 0.0
         self.children = wakeup()
@@ -79,7 +80,7 @@ class Launcher:
             pid = os.fork()
             if pid == 0:
                 self._be_reaper(fds, me)
-            self.trees[pid] = Bounds(order["memory"], order["pids"])
+            self.trees[pid] = Bounds(**order)
         except BlockingIOError:  # no process left: the host learns it from the control socket, which closes unanswered
             pass
         finally:
@@ -99,14 +100,14 @@ class Launcher:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                if self.trees.pop(pid, None) is not None:
+                if tree_of := self.trees.pop(pid, None):
                     if status:  # killed from outside: its tree is ours now
                         tree.end_children(keep=self.trees)
-                    self._tell({"ended": pid, "clean": status == 0})
+                    self._tell({"number": tree_of.number, "clean": status == 0})
 
     def _look(self) -> None:
         for pid, breach in self.watchdog.look(self.trees):
-            self._tell({"reaper": pid, "limit": breach.limit, "observed": breach.observed, "cap": breach.cap})
+            self._tell({"number": self.trees[pid].number, **asdict(breach)})
             tree.send_one(pid, signal.SIGUSR1)
         self.next_look = time.monotonic() + self.watchdog.pause
 

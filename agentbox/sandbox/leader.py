@@ -93,8 +93,13 @@ def apply_limits(launch: Launch) -> None:
             ceiling = resource.getrlimit(kind)[1]
             lowered = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
             resource.setrlimit(kind, (lowered, lowered))
-    score = Path("/proc/self/oom_score_adj")
-    score.write_text(str(max(OOM_SCORE, int(score.read_text(encoding="ascii")))), encoding="ascii")
+    _be_picked_first()
+
+
+def _be_picked_first() -> None:
+    score = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
+    os.write(score, b"%d" % max(OOM_SCORE, int(os.read(score, 16))))
+    os.close(score)
 
 
 def share_of_processor(launch: Launch) -> None:

@@ -15,8 +15,9 @@ _KIB = 1024
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of one tree; 0 = none."""
+    """Of one tree, which the host knows by its number; 0 = none."""
 
+    number: int
     memory: int
     pids: int
 

@@ -11,7 +11,7 @@ from agentbox.supervision.files import read_json, replace_json
 
 @dataclass(frozen=True)
 class Current:
-    """`state` is `running` from phase 1 on, and `clean` after an orderly shutdown."""
+    """`state` is `running` from the end of Stage A on, and `clean` after an orderly shutdown."""
 
     boot_id: str
     state: str
@@ -29,7 +29,7 @@ def read_current(paths: Paths) -> Current | None:
 
 
 def mark_running(paths: Paths, boot_id: str) -> None:
-    """Called by phase 1, once the volume is known to be writable. Raises OSError."""
+    """Called last of all before supervisord starts what opens the slots. Raises OSError."""
     paths.boots.mkdir(parents=True, exist_ok=True)
     replace_json(paths.boot_current, {"boot_id": boot_id, "schema": 1, "state": "running"})
 

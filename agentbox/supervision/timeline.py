@@ -5,6 +5,7 @@ Standard library only. All moments are milliseconds since PID 1 started.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from typing import Any
 
 from agentbox.settings import Paths
@@ -103,8 +104,9 @@ def boot_history(paths: Paths) -> list[PastBoot]:
         return []
     sealed = {path.stem: found.sha256 for path in copies(paths) if (found := read_sentinel(path))}
     kept = [Timeline.from_json(read_json(path) or {}) for path in sorted(paths.boot_timings.glob("*.json"))]
-    marks = [later.previous_shutdown for later in kept[1:]] + [None]
-    return [_past(timeline, sealed.get(timeline.boot_id), mark) for timeline, mark in zip(kept, marks, strict=True)]
+    marks = [later.previous_shutdown for later in kept[1:]]
+    rows = zip_longest(kept, marks)
+    return [_past(timeline, sealed.get(timeline.boot_id), mark) for timeline, mark in rows]
 
 
 def _past(timeline: Timeline, sentinel: str | None, shutdown: str | None) -> PastBoot:

@@ -12,6 +12,7 @@ from typing import Any
 
 from agentbox.canonical import canonical_json
 from agentbox.plan.model import Api, Digests, Observability, Plan, Resources, Slot
+from agentbox.sandbox import kernel
 from agentbox.settings import PREFIX_VARIABLE, Paths, environment
 from agentbox.supervision.notify import read_note
 
@@ -72,7 +73,7 @@ class AgentHostBox:
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-m", "agentbox.agents"], env=env, stdout=out, stderr=out,
-                stdin=subprocess.DEVNULL, start_new_session=True,
+                stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_end_with_parent,
             )  # fmt: skip
         deadline = time.monotonic() + _START_SECONDS
         while True:
@@ -98,3 +99,8 @@ class AgentHostBox:
             self._process.wait(10)
             return
         self.kill()
+
+
+def _end_with_parent() -> None:
+    """A test run that is killed leaves no box behind."""
+    kernel.signal_me_when_parent_dies(signal.SIGTERM)

@@ -44,13 +44,18 @@ def api_plan(**changes: Any) -> Plan:
 
 
 class ApiBox:
-    """Use as a context manager; `orchestrator=False` turns that slot off and starts no agent-host."""
+    """Use as a context manager; `orchestrator=False` turns that slot off and starts no agent-host.
 
-    def __init__(self, prefix: Path, *, orchestrator: bool = True, **changes: Any) -> None:
+    The plan is `plan`, else one with real slots and with `changes`.
+    """
+
+    def __init__(
+        self, prefix: Path, *, orchestrator: bool = True, plan: Plan | None = None, **changes: Any
+    ) -> None:
         off = {} if orchestrator else {"slots": {**SLOTS, "orchestrator": Slot(use="off", required=False)}}
         self.host = AgentHostBox(prefix) if orchestrator else None
         self.paths = Paths(prefix)
-        self.plan = api_plan(**{**off, **changes})
+        self.plan = plan or api_plan(**{**off, **changes})
         for folder in (self.paths.share, self.paths.ready_dir, self.paths.workspace, self.paths.state_secrets):
             folder.mkdir(parents=True, exist_ok=True)
         self.paths.plan.write_bytes(canonical_json(self.plan.to_json()))

@@ -5,6 +5,7 @@ Started by root it runs as uid 1000; started by anyone else, as that user. Every
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -91,7 +92,7 @@ def default_programs(port: int) -> tuple[Program, ...]:
 
 def make_plan(port: int, programs: tuple[Program, ...], **changes: Any) -> Plan:
     """A small plan; `changes` are fields of Plan."""
-    _soft, nofile = __import__("resource").getrlimit(7)
+    nofile = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     fields: dict[str, Any] = {
         "version": "0",
         "name": "box",

@@ -1,12 +1,8 @@
 # Checks of the image, one derivation each; `nix flake check` builds them all.
-{ build, sources, image, arch }:
+{ build, sources, image }:
 let
   budget = 150 * 1000 * 1000; # bytes, compressed: box.md's limit for the core profile
-  spec = builtins.toJSON {
-    inherit arch budget;
-    sbom = "${image.sbom}/opt/agentbox/share/sbom.cdx.json";
-    layers = map (each: { inherit (each) name packed; tree = each.tree.out; listed = each.tree.list; }) image.layers;
-  };
+  spec = builtins.toJSON (image.described // { inherit budget; });
   check = name: build.run {
     name = "check-${name}";
     folders = [ sources.check ];

@@ -97,7 +97,12 @@ def test_an_agent_is_spawned_followed_and_ended(client: BoxClient) -> None:
     agent = client.call("spawn", body=body, headers=key)
     handle = agent["handle"]
     assert client.call("spawn", body=body, headers=key)["handle"] == handle
-    until(lambda: any(e.event == "stdout" for e in client.stream("stream_agent", {"id": handle["agent_id"]}, query={"follow": "false"})))
+    until(
+        lambda: any(
+            e.event == "stdout"
+            for e in client.stream("stream_agent", {"id": handle["agent_id"]}, query={"follow": "false"})
+        )
+    )
     with pytest.raises(ApiError) as stale:
         client.call("signal_agent", {"id": handle["agent_id"]}, body={"generation": 7, "signal": "USR1"})
     assert stale.value.code == "stale-generation"

@@ -40,7 +40,10 @@ def test_a_killed_api_loses_neither_agent_nor_line(own_box: Start) -> None:
 
 def test_a_killed_api_takes_the_lease_up_again(own_box: Start) -> None:
     """The run outlives several leases across a crash: the heartbeat goes on, and no second agent is started."""
-    slots = {**SLOTS, "beads": SLOTS["beads"].__class__(use="local-sqlite", required=False, options={"lease_seconds": 5})}
+    slots = {
+        **SLOTS,
+        "beads": SLOTS["beads"].__class__(use="local-sqlite", required=False, options={"lease_seconds": 5}),
+    }
     box = own_box(slots=slots)
     with box.client() as client:
         task_id = client.submit_task(sh("sleep 8; exit 0")).task_id
@@ -54,7 +57,10 @@ def test_a_killed_api_takes_the_lease_up_again(own_box: Start) -> None:
 
 def test_an_api_away_longer_than_the_lease_keeps_the_agent(own_box: Start) -> None:
     """An expired lease is taken anew by the box that holds the spool; the agent is the same one."""
-    slots = {**SLOTS, "beads": SLOTS["beads"].__class__(use="local-sqlite", required=False, options={"lease_seconds": 5})}
+    slots = {
+        **SLOTS,
+        "beads": SLOTS["beads"].__class__(use="local-sqlite", required=False, options={"lease_seconds": 5}),
+    }
     box = own_box(slots=slots)
     with box.client() as client:
         task_id = client.submit_task(sh("sleep 9; exit 0")).task_id

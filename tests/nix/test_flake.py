@@ -9,6 +9,7 @@ import pytest
 
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.image import build, flake_of
+from agentbox.image.flakeref import copy_sources
 from agentbox.image.nix import run_nix
 from agentbox.lock import fetch_all, host_system
 from agentbox.lock.nixstore import nix_environment
@@ -69,14 +70,7 @@ def test_a_change_of_the_package_rebuilds_one_layer(flake: str, tmp_path: Path) 
     """One line in a module: tree and layer `app` and the archive are built, and nothing else."""
     before = build(CHECKOUT, out_link=tmp_path / "before")
     copy = tmp_path / "copy"
-    with flake_of(CHECKOUT, LOCK.with_name("agentbox.toml"), LOCK):
-        files = subprocess.run(
-            ["git", "-C", str(CHECKOUT), "ls-files", "-z"], capture_output=True, text=True, check=True
-        ).stdout.split("\0")
-    for name in filter(None, files):
-        if (CHECKOUT / name).is_file():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            (copy / name).write_bytes((CHECKOUT / name).read_bytes())
+    copy_sources(CHECKOUT, copy)
     module = copy / "agentbox/clock.py"
     module.write_text(f"{module.read_text()}# {tmp_path}\n")
     after = build(copy, out_link=tmp_path / "after")

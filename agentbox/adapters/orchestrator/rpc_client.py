@@ -113,8 +113,7 @@ class RpcClient:
     async def close(self) -> None:
         """Ends the connection and its task. Idempotent."""
         self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await asyncio.wait({self._task})  # unlike `await`, tells a cancelled task from a cancelled caller
         self._fail()
         self._writer.close()
         with contextlib.suppress(ConnectionError):

@@ -86,6 +86,7 @@ def _image(services: Services) -> dict[str, Any]:
 
 async def meta(call: Call) -> Reply:
     services, boot, plan = call.services, call.services.boot, call.services.plan
+    services.watch.look_for_seal()
     return Reply(
         {
             "name": plan.name,

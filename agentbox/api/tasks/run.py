@@ -91,7 +91,8 @@ class Run:
         beads, lease = self._container.beads, self.entry.lease_id
         assert lease is not None
         try:
-            await self._insist(lambda: beads.claim(self.task_id, ASSIGNEE, lease_id=lease))
+            seconds = self._lease_seconds
+            await self._insist(lambda: beads.claim(self.task_id, ASSIGNEE, lease_id=lease, lease_s=seconds))
         except (AlreadyClaimed, InvalidTransition, NotFound) as error:
             raise NotOurs(error.message) from error
 
@@ -114,7 +115,8 @@ class Run:
         while True:
             await asyncio.sleep(self._lease_seconds / 3)
             try:
-                await self._container.beads.heartbeat(self.task_id, self.entry.lease_id or "")
+                lease, seconds = self.entry.lease_id or "", self._lease_seconds
+                await self._container.beads.heartbeat(self.task_id, lease, lease_s=seconds)
             except (LeaseLost, NotFound) as error:
                 raise NotOurs(error.message) from error
             except AdapterError as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentbox.boot.context import Context
 from agentbox.boot.errors import BootError
-from agentbox.supervision.shutdown import lock_state, mark_running
+from agentbox.supervision.shutdown import lock_state
 
 PHASE, BUDGET_MS = "1", 40
 ROOM = 64 << 20  # bytes; or a quarter of the file system where that is less
@@ -23,10 +23,10 @@ class Full(Exception):
 
 
 def run(context: Context) -> None:
-    """Raises BootError naming the first root that fails and the kernel's reason. Then this boot counts as running."""
+    """Raises BootError naming the first root that fails and the kernel's reason, AgentboxError for a volume in use."""
     for root in context.plan.writable_roots:
         _prove(context, root)
-    _take_state(context)
+    os.close(lock_state(context.paths))  # the API takes it for good
 
 
 def prove_writable(folder: Path) -> int:
@@ -62,12 +62,6 @@ def _prove(context: Context, root: str) -> None:
         context.emit("WritableRootFailed", path=root, errno=_name(error), free_bytes=0)
         raise BootError(f"cannot write {root}: {error.strerror} ({_name(error)})", _fix(root)) from error
     context.emit("WritableRootReady", path=root, free_bytes=free)
-
-
-def _take_state(context: Context) -> None:
-    """Refuses a volume that another box has; the API takes it for good, so this lock is given back at once."""
-    os.close(lock_state(context.paths))
-    mark_running(context.paths, context.log.boot_id)
 
 
 def _name(error: OSError) -> str:

@@ -11,16 +11,20 @@ from agentbox.probes.suite import run_probes
 from agentbox.supervision.events import BootLog
 from agentbox.supervision.files import replace
 from agentbox.supervision.secrets import SUPERVISOR_USER, write_program_token
+from agentbox.supervision.shutdown import mark_running
 
 PHASE, BUDGET_MS = "5", 200
 TOKEN_PROGRAMS = (AGENT_HOST,)  # those that the API talks to with a token of this boot
 
 
 def run(context: Context) -> None:
-    """Raises BootError naming each required probe that failed."""
+    """Raises BootError naming each required probe that failed. Only a boot that gets past this counts as running: one
+    that fails here has opened no slot, and leaves the mark of the last shutdown as it was.
+    """
     _prove_artifacts(context)
     _write_tokens(context)
     boot_record(context).write(context.paths)
+    mark_running(context.paths, context.log.boot_id)
 
 
 def tell(log: BootLog, results: list[ProbeResult]) -> None:

@@ -125,7 +125,7 @@ class _Reader:
             except ApiError as error:
                 if error.code != "cursor-expired":
                     raise
-                print("agentbox: output came faster than it could be read; some was dropped", file=sys.stderr)
+                _say_dropped()
                 self._cursor = int(error.problem["oldest"])
 
     def _read_on(self) -> Task:
@@ -136,7 +136,13 @@ class _Reader:
                 return item
             self._sink.take(item)
             self._cursor = item.cursor
+            if item.kind == "state" and b'"truncated"' in item.data:
+                _say_dropped()
         raise AgentboxError(f"cannot follow task {self._task_id}: its log ended without a result")
+
+
+def _say_dropped() -> None:
+    print("agentbox: output came faster than it was read; some was dropped here", file=sys.stderr, flush=True)
 
 
 def _finish(cli: Cli, task: Task, sink: Sink) -> None:

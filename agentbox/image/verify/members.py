@@ -10,6 +10,7 @@ from typing import IO
 
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.image.archive import blob_name
+from agentbox.image.tree.entry import read_entries
 
 _BLOCK = 1 << 20
 
@@ -50,6 +51,14 @@ def of_folder(root: Path) -> Members:
 def of_path(path: Path) -> Members:
     """A folder, or a single file under the name `.`."""
     return of_folder(path) if path.is_dir() else {".": _path_member(path)}
+
+
+def of_list(file: Path) -> Members:
+    """What a tree.json lists."""
+    return {
+        each.path: Member(each.type, f"{each.mode:o}", f"{each.uid}:{each.gid}", each.size, each.sha256, each.target)
+        for each in read_entries(file)
+    }
 
 
 def _path_member(path: Path) -> Member:

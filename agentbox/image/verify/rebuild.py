@@ -2,16 +2,17 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agentbox.errors import AgentboxError
 from agentbox.image.nix import read_nix, run_nix
 from agentbox.image.nixlog import store_name
-from agentbox.image.verify.compare import Difference, first_of_members
-from agentbox.image.verify.members import of_path, of_tar
+from agentbox.image.verify.compare import Difference, first_of_images, first_of_members
+from agentbox.image.verify.members import Archive, of_list, of_path, of_tar
 from agentbox.progress import Progress
 
+_PACKED = "layer.tar.gz"
 # Nix's words for it, 2.8 to 2.24.
 _DIFFERS = re.compile(r"output '(?P<kept>/nix/store/[^']+)' differs(?: from '(?P<again>[^']+)')?")
 
@@ -24,12 +25,11 @@ def steps_of(flake: str, system: str) -> list[str]:
     return names
 
 
-def differences(flake: str, system: str, progress: Progress) -> Iterator[Difference]:
-    """Rebuilds each derivation (`nix build --rebuild --keep-failed`) and yields what came out differently.
-
-    They must have been built before. Raises AgentboxError when a build fails for another reason.
+def differences(flake: str, system: str, progress: Progress, only: Sequence[str] = ()) -> Iterator[Difference]:
+    """Rebuilds each derivation, or those named in `only` (`nix build --rebuild --keep-failed`), and yields what came out
+    differently. Raises AgentboxError when a build fails for another reason.
     """
-    for step in steps_of(flake, system):
+    for step in only or steps_of(flake, system):
         target = f"{flake}#legacyPackages.{system}.steps.{step}"
         run_nix(["build", target, "--no-link"], progress)
         try:
@@ -42,13 +42,16 @@ def differences(flake: str, system: str, progress: Progress) -> Iterator[Differe
 
 
 def _named(step: str, kept: Path, again: Path) -> Difference:
+    """Compares by what the output is: a list of entries, a packed layer, an archive, a folder."""
     if not again.exists():
         return Difference(step, store_name(str(kept)), "", "the same again", "something else")
-    packed = "layer.tar.gz"
-    if (kept / packed).is_file():
-        with (kept / packed).open("rb") as one, (again / packed).open("rb") as other:
-            return first_of_members(step, of_tar(one), of_tar(other)) or Difference(
-                step, packed, "", "same files", "other bytes"
-            )
-    found = first_of_members(step, of_path(kept), of_path(again))
-    return found or Difference(step, "", "", "same files", "other modes")
+    if kept.name.endswith("-list"):
+        found = first_of_members(step, of_list(kept), of_list(again))
+    elif (kept / _PACKED).is_file():
+        with (kept / _PACKED).open("rb") as one, (again / _PACKED).open("rb") as other:
+            found = first_of_members(step, of_tar(one), of_tar(other))
+    elif kept.suffix == ".tar":
+        found = first_of_images(Archive(kept), Archive(again))
+    else:
+        found = first_of_members(step, of_path(kept), of_path(again))
+    return found or Difference(step, "", "", "same files", "other bytes")

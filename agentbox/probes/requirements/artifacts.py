@@ -29,12 +29,14 @@ class ArtifactsRequirement(Requirement):
         plan: Plan,
         sealed: Callable[[], bool],
         *,
+        optional_missing: tuple[str, ...] = (),
         force_missing: str = "",
         every: float = EVERY_SECONDS,
     ) -> None:
         self._paths = paths
         self._plan = plan
         self._sealed = sealed
+        self._optional_missing = optional_missing
         self._force_missing = force_missing
         self._every = every
         self._due = 0.0
@@ -44,8 +46,8 @@ class ArtifactsRequirement(Requirement):
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """Ids of the probes that failed in the last run, the optional ones too."""
-        return tuple(result.id for result in self.results if not result.passed)
+        """Ids of the probes that failed, the optional ones too: those of phase 5 and of the last deep run."""
+        return (*self._optional_missing, *(result.id for result in self.results if not result.passed))
 
     async def check(self) -> tuple[str, ...]:
         if self._sealed() and time.monotonic() >= self._due and (self._running is None or not self._running.is_alive()):

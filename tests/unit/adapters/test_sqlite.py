@@ -44,7 +44,7 @@ async def test_a_failed_job_undoes_itself_alone(db):
 async def test_jobs_that_wait_share_a_commit(db):
     """Far fewer commits than jobs."""
     commits = []
-    await db.write(lambda connection: connection.set_commit_hook(lambda: commits.append(1)))
+    await db.write(lambda connection: connection.set_commit_hook(lambda: bool(commits.append(1))))
     await asyncio.gather(*(db.write(insert(n)) for n in range(300)))
     assert len(await numbers(db)) == 300
     assert len(commits) < 100

@@ -1,0 +1,118 @@
+"""Spawn of /bin/true: through the sandbox, through agent-host, beside plain fork and exec; memory of an idle agent.
+
+`python bench/spawn.py [--count N]`. A spawn counts from the call to the answer that exec has succeeded; fork and exec
+from `posix_spawn` to the exit of the program, which is a little more. Samples alternate, so that all meet the same load.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from measure import Claim, keep
+
+from agentbox.adapters.base import Deps, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.orchestrator.contract import AgentSpec, Orchestrator
+from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.sandbox import Launch, tree
+from agentbox.sandbox.client import Launcher
+from agentbox.testing.agent_host import AgentHostBox
+
+_TRUE = "/bin/true"
+_WARM_UPS = 20
+_IDLE = 20  # agents that sleep while their memory is counted
+_KIB = 1024
+
+
+def fork_and_exec() -> None:
+    """The peer: as plain as the kernel allows."""
+    os.waitpid(os.posix_spawn(_TRUE, [_TRUE], {}), 0)
+
+
+async def in_sandbox(launcher: Launcher) -> None:
+    """One agent of the sandbox module alone."""
+    agent = await launcher.spawn(Launch(argv=(_TRUE,), env={}, cwd="/tmp", roots=("/tmp",)))
+    agent.close_descriptors()
+
+
+async def through_host(adapter: Orchestrator, number: int) -> None:
+    """One agent of the slot: limits, row, record and stream included."""
+    await adapter.spawn(AgentSpec(name="true", argv=(_TRUE,), profile="sandboxed"), request_id=f"bench-{number}")
+
+
+async def latencies(launcher: Launcher, adapter: Orchestrator, count: int) -> tuple[list[float], ...]:
+    """Milliseconds of each kind, warm-ups left out."""
+    found: tuple[list[float], ...] = ([], [], [])
+    for number in range(_WARM_UPS + count):
+        marks = [time.perf_counter()]
+        fork_and_exec()
+        marks.append(time.perf_counter())
+        await in_sandbox(launcher)
+        marks.append(time.perf_counter())
+        await through_host(adapter, number)
+        marks.append(time.perf_counter())
+        for samples, start, end in zip(found, marks, marks[1:], strict=False):
+            samples.append((end - start) * 1000)
+        await asyncio.sleep(0.02)  # the ends of the three are no part of the next start
+    return tuple(samples[_WARM_UPS:] for samples in found)
+
+
+def memory(pid: int) -> int:
+    """Proportional bytes of a process."""
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    return next(int(line.split()[1]) * _KIB for line in text.splitlines() if line.startswith("Pss:"))
+
+
+def control_plane(root: int, agents: set[int]) -> int:
+    """Bytes of agent-host, launcher and reapers; the agents' own processes left out."""
+    return memory(root) + sum(memory(row.pid) for row in tree.descendants(tree.scan(), [root]) if row.pid not in agents)
+
+
+async def idle_cost(adapter: Orchestrator, root: int) -> float:
+    """MiB of control plane that one idle agent adds, from the difference that many make."""
+    first = control_plane(root, set())
+    spec = AgentSpec(name="idle", argv=("sleep", "1000"), profile="sandboxed")
+    handles = [await adapter.spawn(spec, request_id=f"idle-{number}") for number in range(_IDLE)]
+    pids = {(await adapter.get(handle.agent_id)).pid or 0 for handle in handles}
+    grown = control_plane(root, pids) - first
+    for handle in handles:
+        await adapter.terminate(handle)
+    return grown / _IDLE / _KIB / _KIB
+
+
+async def run(count: int) -> None:
+    """Measures and keeps the claims."""
+    with tempfile.TemporaryDirectory() as folder:
+        box = AgentHostBox(Path(folder))
+        box.start()
+        config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
+        adapter, launcher = LocalProcessOrchestrator(config, Deps(metrics=Metrics())), Launcher()
+        try:
+            await adapter.open(Deadline.after(5))
+            plain, sandbox, host = await latencies(launcher, adapter, count)
+            cost = await idle_cost(adapter, box.pid)
+        finally:
+            await launcher.close()
+            await adapter.close()
+            box.stop()
+    keep(
+        "spawn",
+        [
+            Claim("fork and exec of /bin/true", "ms", plain, conditions="to its exit"),
+            Claim("sandbox spawn of /bin/true", "ms", sandbox, 5, "to exec; no agent confinement yet", "fork and exec of /bin/true"),
+            Claim("agent spawn of /bin/true", "ms", host, 200, "to the slot's answer", "fork and exec of /bin/true"),
+            Claim("memory of an idle agent in the control plane", "MiB", [cost], 3, f"PSS, mean of {_IDLE}, reaper included"),
+        ],
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=300)
+    asyncio.run(run(parser.parse_args().count))

@@ -1,0 +1,203 @@
+"""The API in a real box below a prefix: real boot, supervisord, seal, agent-host."""
+
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from helpers import read_all, sh, until
+from raw import ask
+
+from agentbox.client import BoxClient
+from agentbox.plan.model import Api, Observability, Plan, Program, Ready
+from agentbox.testing.agent_host import LIMITS
+from agentbox.testing.api_box import SLOTS, free_port
+from agentbox.testing.prefix_box import PYTHON, PrefixBox, make_plan, once
+
+TOKEN = "a-token-from-outside-0123456789"
+
+
+def programs() -> tuple[Program, ...]:
+    """The programs that a default box has."""
+    ours = {
+        name: Program(
+            name=name, priority=priority, argv=(PYTHON, "-I", "-m", module), required=True, ready=Ready(by="notify"),
+            stop_seconds=seconds,
+        )
+        for name, priority, module, seconds in (
+            ("management-api", 10, "agentbox.api", 11), ("agent-host", 30, "agentbox.agents", 8),
+        )
+    }  # fmt: skip
+    return (
+        once("bootstrap", 5, "agentbox.boot", env={"AGENTBOX_BOOTSTRAP_STAGE": "B"}),
+        *ours.values(),
+        once("bootstrap-seal", 99, "agentbox.boot.seal", required=False),
+    )
+
+
+def plan() -> Plan:
+    """A small plan with real slots."""
+    api = Api(
+        port=free_port(),
+        publish_address="127.0.0.1",
+        auth="token",
+        max_body=1 << 20,
+        public_base="",
+        token_env="BOX_TOKEN",
+    )
+    watch = Observability(metrics_port=free_port(), publish_address="127.0.0.1", otlp_endpoint="", log_level="info")
+    return replace(make_plan(api.port, programs()), api=api, observability=watch, slots=SLOTS, limits=LIMITS)
+
+
+class Sealed:
+    """A running box and a client of it."""
+
+    def __init__(self, box: PrefixBox, made: Plan) -> None:
+        self.box, self.plan = box, made
+        self.client = BoxClient(f"http://127.0.0.1:{made.api.port}", token=TOKEN, timeout=20)
+
+    def start(self) -> None:
+        self.box.start({"BOX_TOKEN": TOKEN})
+        self.box.until_event("BootstrapCompleted")
+        self.box.until(self.ready, 10, "ready")
+
+    def ready(self) -> bool:
+        """False while nothing listens, too."""
+        with contextlib.suppress(OSError):
+            return ask(self.plan.api.port, "GET /ready HTTP/1.1").status == 200
+        return False
+
+    def pid(self, program: str) -> int:
+        return self.box.supervisor().states()[program].pid
+
+
+@pytest.fixture
+def sealed() -> Iterator[Sealed]:
+    with PrefixBox() as box:
+        running = Sealed(box, box.install(plan()))
+        running.start()
+        yield running
+        running.client.close()
+
+
+def test_a_sealed_box_is_ready_and_says_why(sealed: Sealed) -> None:
+    """The body of a ready answer, member by member; the evidence is the sentinel's own hash."""
+    body = ask(sealed.plan.api.port, "GET /ready HTTP/1.1").json()
+    assert list(body) == [
+        "ready", "since", "requirements", "degraded", "boot_id", "plan_digest", "checked_at", "evidence",
+    ]  # fmt: skip
+    assert body["requirements"] == ["bootstrap.done", "adapters:healthy", "paths:accessible"]
+    assert body["plan_digest"] == sealed.plan.digest
+    completed = sealed.box.events("BootstrapCompleted")[-1]
+    assert body["evidence"]["sentinel_sha256"] == completed["sentinel_sha256"]
+    health = sealed.client.health()
+    assert health["status"] == "ok"
+    assert health["programs"]["agent-host"] == "RUNNING"
+    meta = sealed.client.meta()
+    assert meta["boot"]["id"] == body["boot_id"]
+    assert meta["boot"]["elapsed_seconds"] > 0
+
+
+def test_the_boot_is_in_the_journal_once(sealed: Sealed) -> None:
+    """Each line of events.jsonl is an event `boot.*`, in order; the seal has the sentinel's hash; a restart adds none."""
+
+    def journal() -> list[dict[str, object]]:
+        return list(sealed.client.call("read_events", query={"types": "boot.*", "limit": 1000})["events"])
+
+    sealed_event = until(lambda: [event for event in journal() if event["type"] == "boot.sealed"])[0]
+    assert sealed_event["data"]["sentinel_sha256"] == sealed.box.events("BootstrapCompleted")[-1]["sentinel_sha256"]
+    types = [event["type"] for event in journal()]
+    assert types[0] == "boot.bootstrap_started"
+    assert types.count("boot.bootstrap_started") == 1
+    old = sealed.pid("management-api")
+    os.kill(old, signal.SIGKILL)
+    until(lambda: sealed.pid("management-api") not in (0, old))
+    sealed.box.until(sealed.ready, 10, "ready again")
+    assert [event["type"] for event in journal()].count("boot.bootstrap_started") == 1
+    assert [event["type"] for event in journal()].count("boot.sealed") == 1
+
+
+def test_a_changed_sentinel_unreadies_also_after_a_restart(sealed: Sealed) -> None:
+    """The journal's hash counts: a restarted API does not take an altered sentinel for the truth."""
+    until(lambda: sealed.client.call("read_events", query={"types": "boot.sealed"})["events"])
+    document = json.loads(sealed.box.paths.sentinel.read_bytes())
+    sealed.box.paths.sentinel.unlink()
+    sealed.box.paths.sentinel.write_text(json.dumps({**document, "elapsed_seconds": 0.001}))
+    until(lambda: sealed.client.ready().missing == ("bootstrap.done sentinel",), 6)
+    os.kill(sealed.pid("management-api"), signal.SIGKILL)
+    until(lambda: "bootstrap.done sentinel" in _missing(sealed), 10)
+
+
+def _missing(sealed: Sealed) -> tuple[str, ...]:
+    try:
+        return sealed.client.ready().missing
+    except Exception:  # noqa: BLE001 - the API is being restarted
+        return ()
+
+
+def test_a_dead_program_unreadies_and_returns(sealed: Sealed) -> None:
+    """SIGKILL of agent-host: the exact string within 5 s, ready again with the same boot id."""
+    boot_id = sealed.client.ready().boot_id
+    os.kill(sealed.pid("agent-host"), signal.SIGKILL)
+    missing = until(lambda: sealed.client.ready().missing, 5)
+    assert any(
+        text.startswith(("program:agent-host not running", "adapter:orchestrator not healthy")) for text in missing
+    )
+    sealed.box.until(sealed.ready, 20, "ready again")
+    assert sealed.client.ready().boot_id == boot_id
+    assert sealed.box.events("ReadinessChanged")
+
+
+def test_a_shutdown_is_marked_clean(sealed: Sealed) -> None:
+    """SIGTERM of PID 1: agents end, the bead says so, ShutdownCompleted is printed, the mark is clean."""
+    task_id = sealed.client.submit_task(sh("sleep 300")).task_id
+    until(lambda: sealed.client.task(task_id).agent_id)
+    assert sealed.box.stop() == 0
+    assert sealed.box.events("ShutdownStarted")
+    assert sealed.box.events("ShutdownCompleted")[-1]["drained_ms"] < 10_000
+    assert json.loads(sealed.box.paths.boot_current.read_bytes())["state"] == "clean"
+    sealed.start()
+    assert sealed.client.meta()["boot"]["previous_shutdown"] == "clean"
+    task = sealed.client.task(task_id)
+    assert (task.state, task.final) == ("failed", True)
+
+
+def test_a_drain_is_asked_for(sealed: Sealed) -> None:
+    """POST /v1/drain answers 202 at once; /ready says `draining`; /livez still answers; the shutdown is clean."""
+    assert sealed.client.drain() == {"state": "draining"}
+    until(lambda: "draining" in sealed.client.ready().missing)
+    sealed.box.until_event("ShutdownCompleted")
+    assert sealed.client.livez()["live"] is True
+    assert sealed.client.health()["status"] == "draining"
+    assert sealed.box.stop() == 0
+    assert json.loads(sealed.box.paths.boot_current.read_bytes())["state"] == "clean"
+    assert len(sealed.box.events("ShutdownCompleted")) == 1
+
+
+def test_stopping_the_api_alone_ends_no_agent(sealed: Sealed) -> None:
+    """supervisord restarts the API with SIGTERM: the agent and its task go on."""
+    task_id = sealed.client.submit_task(sh("echo one; sleep 3; echo two; exit 6")).task_id
+    until(lambda: sealed.client.task(task_id).agent_id)
+    sealed.box.supervisor().restart("management-api")
+    items, task = read_all(sealed.client, task_id)
+    assert b"".join(item.data for item in items if item.kind == "stdout") == b"one\ntwo\n"
+    assert task.exit is not None
+    assert task.exit["code"] == 6
+    assert sealed.box.events("ShutdownCompleted") == []
+
+
+def test_a_second_box_on_the_volume_is_told(sealed: Sealed) -> None:
+    """Another API on the same state: exit 7 and a sentence; the first one is not disturbed."""
+    import subprocess
+    import sys
+
+    env = {"AGENTBOX_PREFIX": str(sealed.box.paths.prefix), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "agentbox.api"], env=env, capture_output=True, timeout=20, check=False
+    )
+    assert done.returncode == 7
+    assert b"another box has it locked" in done.stderr
+    assert sealed.ready()

@@ -1,0 +1,136 @@
+"""RC-022: the image is reproducible: every derivation built again is equal, two stores give one digest, a planted change
+is named by its path."""
+
+import io
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentbox.image import BuildResult, build, flake_of, read_archive
+from agentbox.image.archive import blob_name
+from agentbox.image.flakeref import copy_sources
+from agentbox.image.nix import run_nix
+from agentbox.image.oci.layer import Packed
+from agentbox.image.verify.members import Archive
+from agentbox.image.verify.rebuild import differences, steps_of
+from agentbox.image.verify.steps import against, rows_of
+from agentbox.lock import fetch_all, host_system
+from agentbox.lock.nixstore import flat_path, nix_environment, recursive_path
+from agentbox.lockfile import ARCH_OF_SYSTEM, read
+from agentbox.progress import NullProgress
+from agentbox.settings import CHECKOUT, HostPaths
+
+LOCK = CHECKOUT / "agentbox.lock"
+SEAL = "opt/agentbox/venv/lib/python3.13/site-packages/agentbox/boot/seal.py"
+
+
+@pytest.fixture(scope="module")
+def flake() -> Iterator[str]:
+    """The flake of this checkout, with every locked file in the store."""
+    fetch_all(read(LOCK), cache=HostPaths.of_this_user().cache, progress=NullProgress())
+    with flake_of(CHECKOUT, CHECKOUT / "agentbox.toml", LOCK) as reference:
+        yield reference
+
+
+@pytest.fixture(scope="module")
+def built(flake: str, tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
+    """The image of this checkout."""
+    return build(CHECKOUT, out_link=tmp_path_factory.mktemp("built") / "image")
+
+
+def test_rc_022_every_derivation_is_rebuilt_equal(flake: str) -> None:
+    """Plan, bill, trees, layers and archive come out the same a second time."""
+    names = steps_of(flake, host_system())
+    assert {"plan", "sbom", "image", "tree-base", "layer-base", "tree-app", "layer-app"} <= set(names)
+    assert list(differences(flake, host_system(), NullProgress())) == []
+
+
+def test_rc_022_two_stores_give_one_digest(flake: str, built: BuildResult, tmp_path: Path) -> None:
+    """A store that holds nothing but the locked files builds the same bytes."""
+    lock, system = read(LOCK), host_system()
+    seed = recursive_path(lock.seed[ARCH_OF_SYSTEM[system]], "busybox")
+    locked = [seed, *(flat_path(row) for row in rows_of(lock, system))]
+    store = tmp_path / "store"
+    copied = subprocess.run(
+        ["nix", "copy", "--no-check-sigs", "--to", str(store), *locked],
+        env=nix_environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert copied.returncode == 0, copied.stderr
+    made = run_nix(["build", f"{flake}#packages.{system}.image", "--no-link", "--store", str(store)])
+    assert {"buildpython", "plan", "tree-base", "layer-base"} <= set(made)
+    other = read_archive(Path(f"{store}{built.path}"))
+    assert other.manifest_digest == built.manifest_digest
+    _remove(store)
+
+
+def _remove(store: Path) -> None:
+    """Store folders are read-only, which stops even their owner."""
+    for folder in store.rglob("*"):
+        if folder.is_dir() and not folder.is_symlink():
+            folder.chmod(0o755)
+    shutil.rmtree(store)
+
+
+def test_rc_022_a_derivation_that_is_not_deterministic_is_named(flake: str, tmp_path: Path) -> None:
+    """A build step that writes random bytes: the rebuild names the derivation and the path."""
+    copy_sources(CHECKOUT, tmp_path)
+    step = tmp_path / "agentbox/image/tree/listing.py"
+    text = step.read_text()
+    planted = text.replace('"schema": 1', '"schema": 1, "planted": __import__("os").urandom(8).hex()')
+    assert planted != text
+    step.write_text(planted)
+    found = list(differences(f"path:{tmp_path}", host_system(), NullProgress(), only=("tree-config",)))
+    assert [(each.where, each.path, each.what) for each in found] == [
+        ("tree-config", "opt/agentbox/share/files/config.json", "sha256")
+    ]
+
+
+def test_rc_022_a_planted_change_is_named_by_its_path(built: BuildResult, tmp_path: Path) -> None:
+    """One byte in one file of one layer of an image: verification names layer, path and both digests."""
+    changed = _with_one_byte_more(built, tmp_path / "changed.tar")
+    original = Archive(built.path)
+    step = against(original, changed)
+    assert step.outcome == "different"
+    assert step.said.startswith(f"layer app, {SEAL}: size ")
+    assert against(original, built.path).outcome == "same"
+
+
+def _with_one_byte_more(built: BuildResult, out: Path) -> Path:
+    """A copy of the archive in docker's form whose layer app has a longer seal.py."""
+    import json
+
+    layer = next(each for each in built.layers if each.name == "app")
+    with tarfile.open(built.path) as tar:
+        members = {info.name: (tar.extractfile(info) or io.BytesIO()).read() for info in tar}
+    plain, packed = io.BytesIO(), io.BytesIO()
+    with (
+        tarfile.open(fileobj=io.BytesIO(members[blob_name(layer.digest)])) as old,
+        tarfile.open(fileobj=plain, mode="w") as new,
+    ):
+        for info in old:
+            stream = old.extractfile(info) if info.isreg() else None
+            data = stream.read() if stream else b""
+            if info.name == SEAL:
+                data += b"\n"
+                info.size = len(data)
+            new.addfile(info, io.BytesIO(data) if info.isreg() else None)
+    sink = Packed(packed)
+    sink.write(plain.getvalue())
+    sink.finish()
+    docker = json.loads(members["manifest.json"])
+    config = json.loads(members[docker[0]["Config"]])
+    config["rootfs"]["diff_ids"] = [
+        f"sha256:{sink.plain.hexdigest()}" if each == layer.diff_id else each for each in config["rootfs"]["diff_ids"]
+    ]
+    members[blob_name(layer.digest)] = packed.getvalue()
+    members[docker[0]["Config"]] = json.dumps(config).encode()
+    with tarfile.open(out, "w") as tar:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return out

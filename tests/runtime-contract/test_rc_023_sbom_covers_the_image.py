@@ -1,0 +1,78 @@
+"""RC-023: the bill of materials covers the image: each file has one owner, a planted file fails, the document is valid,
+its package URLs are the lock's."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from agentbox.image import flake_of
+from agentbox.image.check.layers import Placed, Root
+from agentbox.image.check.owners import unaccounted
+from agentbox.image.nix import read_nix, run_nix
+from agentbox.image.sbom.cyclonedx import purl
+from agentbox.image.tree.entry import Entry
+from agentbox.lock import fetch_all, host_system
+from agentbox.lockfile import ARCH_OF_SYSTEM, read
+from agentbox.progress import NullProgress
+from agentbox.settings import CHECKOUT, HostPaths
+
+LOCK = CHECKOUT / "agentbox.lock"
+
+
+@pytest.fixture(scope="module")
+def described() -> Iterator[dict[str, Any]]:
+    """The layers and the bill of the image of this checkout, built, with its own check passed."""
+    fetch_all(read(LOCK), cache=HostPaths.of_this_user().cache, progress=NullProgress())
+    with flake_of(CHECKOUT, CHECKOUT / "agentbox.toml", LOCK) as flake:
+        run_nix(["build", f"{flake}#checks.{host_system()}.sbom", "--no-link"])
+        yield json.loads(read_nix(["eval", "--json", f"{flake}#legacyPackages.{host_system()}.described"]))
+
+
+def test_rc_023_every_file_has_one_owner(described: dict[str, Any]) -> None:
+    """Of thousands of files none is without owner, and every component of the bill has files."""
+    root = Root.of(described["layers"])
+    assert len(root.files) > 5000
+    assert unaccounted(root, Path(described["sbom"])) == []
+
+
+@pytest.mark.parametrize("owner", ["", "deb:unknown", "generated:by-hand"])
+def test_rc_023_a_planted_file_fails(described: dict[str, Any], owner: str) -> None:
+    """A file that nothing in the lock explains is named with its layer."""
+    root = Root.of(described["layers"])
+    entry = Entry(path="usr/bin/planted", type="file", mode=0o755, owner=owner)
+    planted = Root([*root.all, Placed(entry, "base", Path("/"))])
+    found = unaccounted(planted, Path(described["sbom"]))
+    assert len(found) == 1
+    assert found[0].startswith("layer base, usr/bin/planted: nobody owns it")
+
+
+def test_rc_023_a_file_with_two_owners_fails(described: dict[str, Any]) -> None:
+    """A path that two layers hold is named with both."""
+    root = Root.of(described["layers"])
+    twice = next(each for each in root.files if each.layer == "base")
+    found = unaccounted(Root([*root.all, Placed(twice.entry, "app", twice.root)]), Path(described["sbom"]))
+    assert len(found) == 1
+    assert found[0].startswith(f"{twice.entry.path}: owned by")
+
+
+def test_rc_023_the_document_is_valid_and_is_the_lock(described: dict[str, Any]) -> None:
+    """CycloneDX 1.6 accepts it; its package URLs and digests are those of the lock's rows, less what only builds use."""
+    text = Path(described["sbom"]).read_text()
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    found = {each["purl"]: each["hashes"][0]["content"] for each in json.loads(text)["components"]}
+    lock, arch = read(LOCK), ARCH_OF_SYSTEM[host_system()]
+    rows = [("deb", row) for row in lock.debian[arch]]
+    rows += [("wheel", row) for row in lock.wheels if arch in row.arch]
+    expected = {
+        purl(kind, asdict(row), arch=arch, suite=lock.suite).to_string(): row.sha256
+        for kind, row in rows
+        if set(row.features) != {"build"}
+    }
+    assert len(expected) > 100
+    assert found == expected

@@ -1,0 +1,59 @@
+"""A container over real classes in a folder, on a fast clock."""
+
+from contextlib import asynccontextmanager
+
+import pytest
+
+from agentbox.adapters.base import SLOTS, Deps, SlotConfig
+from agentbox.adapters.container import Container
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.timing import Timing
+from agentbox.privacy import guard_of
+from agentbox.settings import Paths
+
+# Seconds; the checks come fast, while opening and health keep times that a busy machine holds.
+FAST = Timing(open=1.0, loser_close=2.0, health_every=0.1, health=2.0, retry_floor=0.01, retry_first=0.05, retry_cap=0.1)
+LOCAL = {"beads": "local-sqlite", "pods": "off", "memory": "off", "events": "local-jsonl", "orchestrator": "off"}
+
+
+class Box:
+    """The slots of a box below a folder."""
+
+    timing = FAST
+
+    def __init__(self, prefix):
+        self.paths = Paths(prefix)
+        self.metrics = Metrics()
+        self.changes = 0
+
+    def config(self, slot, use, required=False, **options):
+        return SlotConfig(slot=slot, use=use, required=required, paths=self.paths, box="test", options=options)
+
+    def container(self, uses=None, required=(), privacy=None, spans=None, timing=FAST, **options):
+        chosen = {**LOCAL, **(uses or {})}
+        configs = {s: self.config(s, chosen[s], s in required, **options.get(s, {})) for s in SLOTS}
+        guard = guard_of(privacy or {"enabled": False})
+        return Container(
+            configs, Deps(metrics=self.metrics), guard, timing=timing, spans=spans, on_change=self._changed
+        )
+
+    def _changed(self):
+        self.changes += 1
+
+    @asynccontextmanager
+    async def started(self, *args, **kwargs):
+        container = self.container(*args, **kwargs)
+        await container.start()
+        try:
+            yield container
+        finally:
+            await container.stop()
+
+    def metric(self, name, **labels):
+        """The value of one sample, 0 where there is none."""
+        return self.metrics.registry.get_sample_value(name, labels) or 0
+
+
+@pytest.fixture
+def box(tmp_path):
+    return Box(tmp_path)

@@ -1,0 +1,194 @@
+"""The container: what is open, what is down, what comes back."""
+
+import asyncio
+import shutil
+import threading
+from dataclasses import replace
+
+import pytest
+
+from agentbox.adapters.container import CannotStart
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import AdapterDisabled, SlotUnavailable, UnknownAdapterImpl
+from agentbox.testing.contracts.beads_common import spec
+from agentbox.testing.contracts.events_common import everything, new
+from agentbox.testing.local_store import LocalStore
+from agentbox.testing.until import until
+
+
+def state(container, slot):
+    return container.status()[slot].state
+
+
+async def test_slots_start_and_stop(box):
+    """Open ones are ok, those that are off say so; after stop every call is refused and no thread is left."""
+    before = set(threading.enumerate())
+    async with box.started() as container:
+        assert {slot: status.state for slot, status in container.status().items()} == {
+            "beads": "ok", "pods": "off", "memory": "off", "events": "ok", "orchestrator": "off",
+        }  # fmt: skip
+        bead, _ = await container.beads.create_epic(spec())
+        assert await container.beads.show(bead.id) == bead
+        with pytest.raises(AdapterDisabled):
+            await container.pods.head("x")
+    with pytest.raises(SlotUnavailable):
+        await container.beads.show(bead.id)
+    assert set(threading.enumerate()) <= before
+
+
+async def test_all_off_starts_and_stops(box):
+    """Nothing is opened, nothing is written."""
+    async with box.started(uses={"beads": "off", "events": "off"}) as container:
+        assert {status.state for status in container.status().values()} == {"off"}
+    assert not box.paths.state.exists()
+
+
+async def test_before_start_calls_are_refused(box):
+    """The proxies are there, and say slot-unavailable; a slot that is off says so at once."""
+    container = box.container()
+    with pytest.raises(SlotUnavailable):
+        await container.beads.show("x")
+    with pytest.raises(AdapterDisabled):
+        await container.memory.stats()
+    assert state(container, "beads") == "connecting"
+    await container.stop()
+
+
+def test_an_unknown_implementation_is_refused(box):
+    """When the container is made."""
+    with pytest.raises(UnknownAdapterImpl, match="sqlte"):
+        box.container(uses={"beads": "sqlte"})
+
+
+async def test_a_slow_open_loses_while_others_are_ready(box):
+    """An orchestrator that never answers is down after its own time; beads and events did not wait in vain."""
+    async with box.started(uses={"orchestrator": "local-process"}) as container:
+        status = container.status()["orchestrator"]
+        assert status.state == "down"
+        assert status.retry_at is not None
+        assert (state(container, "beads"), state(container, "events")) == ("ok", "ok")
+        with pytest.raises(SlotUnavailable) as caught:
+            await container.orchestrator.get("x")
+        assert caught.value.members["impl"] == "local-process"
+        assert caught.value.retry_after is not None
+
+
+async def test_a_required_orchestrator_must_open(box):
+    """The start fails with one sentence, and nothing stays open."""
+    container = box.container(uses={"orchestrator": "local-process"}, required=("orchestrator",))
+    with pytest.raises(CannotStart, match="cannot open the required slot orchestrator"):
+        await container.start()
+    with pytest.raises(SlotUnavailable):
+        await container.beads.show("x")
+    other = LocalStore("events", "local-jsonl", box.paths.prefix)
+    await other.open()
+    await other.close_all()
+
+
+async def test_a_slot_that_goes_is_noticed_and_comes_back(box):
+    """Its folder is taken away: down within a check, then a new instance on a new folder, without a restart."""
+    async with box.started() as container:
+        beads = container.beads
+        shutil.rmtree(box.paths.slot("beads"))
+        await until(lambda: box.metric("agentbox_adapter_transitions_total", slot="beads", **{"from": "ready", "to": "down"}) == 1, "down")
+        await until(lambda: state(container, "beads") == "ok", "beads came back")
+        bead, _ = await beads.create_epic(spec())
+        assert await beads.show(bead.id) == bead
+        assert box.changes >= 3
+
+
+async def test_a_slot_that_was_down_at_the_start_comes_up(box):
+    """The journal is held by another writer, then let go."""
+    holder = LocalStore("events", "local-jsonl", box.paths.prefix)
+    await holder.open()
+    async with box.started() as container:
+        status = container.status()["events"]
+        assert (status.state, "process" in status.detail) == ("down", True)
+        with pytest.raises(SlotUnavailable):
+            await container.events.head()
+        await holder.close_all()
+        await until(lambda: state(container, "events") == "ok", "events came up")
+        await container.events.append([new()])
+
+
+async def test_a_connection_error_in_a_call_triggers_a_check(box):
+    """Down well before the next check would have come."""
+    async with box.started(timing=replace(box.timing, health_every=3600.0)) as container:
+        path = box.paths.slot("beads") / "beads.db"
+        shutil.rmtree(box.paths.slot("beads"))
+        path.parent.mkdir()
+        path.write_bytes(b"")
+        container._slots["beads"].suspect()
+        await until(lambda: box.metric("agentbox_adapter_transitions_total", slot="beads", **{"from": "ready", "to": "down"}) == 1, "down")
+
+
+async def test_transitions_are_journalled(box):
+    """slot.ready of each slot at the start, slot.down with the reason, and never a path of the host's."""
+    async with box.started() as container:
+        shutil.rmtree(box.paths.slot("beads"))
+        await until(lambda: box.metric("agentbox_adapter_transitions_total", slot="beads", **{"from": "connecting", "to": "ready"}) == 2, "back")
+        await container.journal.drain()
+        events = await everything(container.events)
+    told = [(event.type, event.data["slot"]) for event in events]
+    assert told[:2] in ([("slot.ready", "beads"), ("slot.ready", "events")], [("slot.ready", "events"), ("slot.ready", "beads")])
+    assert told[2:] == [("slot.down", "beads"), ("slot.ready", "beads")]
+    assert next(event.data["reason"] for event in events if event.type == "slot.down") == "beads.db is gone"
+
+
+async def test_reconfigure_changes_over(box):
+    """The old instance serves until the new one is open; an exclusive one is closed first; off and back."""
+    async with box.started() as container:
+        await container.events.append([new(subject="kept")])
+        container.reconfigure("events", box.config("events", "local-jsonl", segment_size=20_000))
+        await until(lambda: container._slots["events"].serving.cfg.options == {"segment_size": 20_000}, "changed over")
+        await until(lambda: state(container, "events") == "ok", "open")
+        assert "kept" in [event.subject for event in await everything(container.events)]
+        container.reconfigure("beads", box.config("beads", "off"))
+        await until(lambda: state(container, "beads") == "off", "off")
+        with pytest.raises(AdapterDisabled):
+            await container.beads.show("x")
+        container.reconfigure("beads", box.config("beads", "local-sqlite"))
+        await until(lambda: state(container, "beads") == "ok", "on")
+        await container.beads.create_epic(spec())
+
+
+async def test_calls_in_flight_keep_their_instance(box):
+    """Work that is under way while the slot changes over is done, none of it twice."""
+    async with box.started() as container:
+        creating = [asyncio.create_task(container.beads.create_epic(spec(f"{n}", dedup_key=f"{n}"))) for n in range(200)]
+        container.reconfigure("beads", box.config("beads", "local-sqlite", lease_seconds=30))
+        found = await asyncio.gather(*creating)
+        assert all(created for _, created in found)
+        assert len((await container.beads.list(limit=500)).items) == 200
+
+
+async def test_metrics_say_how_each_slot_is(box):
+    """agentbox_adapter_health, agentbox_adapter_state, agentbox_adapter_open_total."""
+    async with box.started():
+        assert box.metric("agentbox_adapter_health", slot="beads", impl="local-sqlite") == 1
+        assert box.metric("agentbox_adapter_health", slot="pods", impl="off") == 2
+        assert box.metric("agentbox_adapter_state", slot="beads", state="ready") == 1
+        assert box.metric("agentbox_adapter_state", slot="beads", state="down") == 0
+        assert box.metric("agentbox_adapter_open_total", slot="beads", impl="local-sqlite", outcome="ok") == 1
+    assert box.metric("agentbox_adapter_state", slot="beads", state="closed") == 1
+
+
+async def test_a_stop_during_the_start_leaves_nothing(box):
+    """Cancelled while slots are being opened: what was opened is closed, what was not is not opened later."""
+    before = set(threading.enumerate())
+    container = box.container(uses={"orchestrator": "local-process"})
+    starting = asyncio.create_task(container.start())
+    await until(lambda: state(container, "beads") == "ok", "beads open")
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
+    await container.stop()
+    await until(lambda: set(threading.enumerate()) <= before, "no thread is left")
+    other = LocalStore("events", "local-jsonl", box.paths.prefix)
+    await (await other.open()).close()
+
+
+async def test_the_deadline_of_open_is_told_to_the_adapter(box):
+    """A Deadline in monotonic time that a test can compare."""
+    assert 0.9 < Deadline.after(1).remaining() <= 1
+    assert not Deadline.after(1).passed
+    assert Deadline.after(-1).passed

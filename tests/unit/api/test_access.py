@@ -1,0 +1,35 @@
+"""Scopes: what each kind of caller holds."""
+
+import pytest
+
+from agentbox.adapters.errors import PermissionDenied
+from agentbox.api.access import NOBODY, Caller, require
+from agentbox.routes import SCOPES
+
+
+def test_admin_holds_all_but_core() -> None:
+    """The operator is not a program."""
+    admin = Caller("x", frozenset({"admin"}))
+    assert {scope for scope in SCOPES if not admin.holds(scope)} == {"core"}
+
+
+def test_core_holds_no_scope_of_people() -> None:
+    """A program of ours never approves, reviews, or administers."""
+    core = Caller("x", frozenset({"core"}))
+    assert {scope for scope in SCOPES if not core.holds(scope)} == {
+        "admin", "reviews:write", "approvals:write", "mesh:admin",
+    }  # fmt: skip
+
+
+def test_a_named_scope_is_itself_only() -> None:
+    """Reading is not writing."""
+    reader = Caller("x", frozenset({"beads:read"}))
+    assert [scope for scope in SCOPES if reader.holds(scope)] == ["beads:read"]
+
+
+def test_every_scope_of_a_row_is_needed() -> None:
+    """The first one that lacks is named."""
+    require(NOBODY, ())
+    with pytest.raises(PermissionDenied) as caught:
+        require(Caller("x", frozenset({"agents:write"})), ("agents:write", "beads:write"))
+    assert caught.value.members["scope"] == "beads:write"

@@ -1,0 +1,72 @@
+"""What a request is judged by before its handler sees it."""
+
+from dataclasses import replace
+
+import pytest
+
+from agentbox.adapters.errors import ValueTooLarge
+from agentbox.api.body import refuse_body
+from agentbox.api.headers import allowed_hosts, check_accept, check_host, check_json, host_of, readable, request_id
+from agentbox.api.problems import Misdirected, NotAcceptable, UnsupportedMediaType
+from agentbox.testing.api_box import api_plan
+
+PLAN = api_plan()
+PUBLIC = replace(PLAN, api=replace(PLAN.api, public_base="https://box.example.org:8443/x", publish_address="10.1.2.3"))
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1:9", "[::1]", "box.example.org:8443", "10.1.2.3"])
+def test_configured_and_loopback_hosts_pass(host: str) -> None:
+    """Case and port do not matter."""
+    check_host({"host": host}, allowed_hosts(PUBLIC))
+
+
+@pytest.mark.parametrize("host", ["", "example.org", "box.example.org.evil", "10.1.2.4", "[::2]", "[", "a b", "::1:x"])
+def test_other_hosts_do_not(host: str) -> None:
+    """Anything that is not exactly one of them is misdirected, nonsense too."""
+    with pytest.raises(Misdirected):
+        check_host({"host": host}, allowed_hosts(PUBLIC))
+
+
+def test_a_host_is_read_without_port_and_brackets() -> None:
+    """As urllib reads an authority."""
+    assert [host_of(text) for text in ("A.b:1", "[::1]:9090", "")] == ["a.b", "::1", ""]
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/*", "application/json", "text/html, */*;q=0.1"])
+def test_accept_that_covers_json_passes(accept: str) -> None:
+    """Ranges and parameters are understood."""
+    check_accept({"accept": accept}, "application/json")
+
+
+def test_accept_that_excludes_json_does_not() -> None:
+    """The refusal names what is offered."""
+    with pytest.raises(NotAcceptable) as caught:
+        check_accept({"accept": "text/html"}, "application/json")
+    assert caught.value.members["offered"] == ["application/json"]
+
+
+def test_a_media_type_is_read_without_parameters() -> None:
+    """`charset` does not matter; another type does."""
+    assert check_json({"content-type": "Application/JSON; charset=utf-8"}, ("application/json",)) == "application/json"
+    with pytest.raises(UnsupportedMediaType):
+        check_json({}, ("application/json",))
+
+
+@pytest.mark.parametrize("headers", [{"content-length": "1"}, {"transfer-encoding": "chunked"}, {"content-length": "x"}])
+def test_any_announced_body_is_refused(headers: dict[str, str]) -> None:
+    """Where a route takes none."""
+    with pytest.raises(ValueTooLarge):
+        refuse_body(headers)
+    refuse_body({"content-length": "0"})
+
+
+def test_request_ids_are_plain_words() -> None:
+    """A caller's id is kept only when it can be printed anywhere."""
+    assert request_id({"x-request-id": "a.b_c:1-2"}) == "a.b_c:1-2"
+    for odd in ("", "a b", "a\n", "x" * 65, "é"):
+        assert request_id({"x-request-id": odd}) != odd
+
+
+def test_the_last_of_repeated_headers_counts() -> None:
+    """Names are lower case."""
+    assert readable([(b"A", b"1"), (b"a", b"2")]) == {"a": "2"}

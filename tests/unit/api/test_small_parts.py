@@ -1,0 +1,171 @@
+"""Small parts of the API, each on its own."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentbox.adapters.errors import ERRORS, AdapterError, ValidationError
+from agentbox.api.boot_events import type_of
+from agentbox.api.cloudevents import events_of
+from agentbox.api.handlers import handler_of
+from agentbox.api.problems import Unauthenticated, reply_for
+from agentbox.api.reply import SentEvent
+from agentbox.api.sse import Cut, encode, write_events
+from agentbox.api.tasks.spool import Entry, Spool
+from agentbox.client.sse import SseParser
+from agentbox.routes import ROUTES
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_every_row_has_its_handler(route) -> None:  # type: ignore[no-untyped-def]
+    """The name in the table leads to a function."""
+    assert asyncio.iscoroutinefunction(handler_of(route.handler))
+
+
+def test_event_names_become_types() -> None:
+    """Dotted lower case, as the journal demands."""
+    assert type_of("BootstrapStarted") == "boot.bootstrap_started"
+    assert type_of("ReadinessChanged") == "boot.readiness_changed"
+
+
+@pytest.mark.parametrize("kind", ERRORS.values(), ids=lambda kind: kind.code)
+def test_every_error_is_a_problem(kind: type[AdapterError]) -> None:
+    """Status, code, members and Retry-After follow from the class."""
+    error = kind("cannot x", **dict.fromkeys(kind.names, "m"))
+    reply = reply_for(error, "r1")
+    assert (reply.status, reply.media_type) == (kind.status, "application/problem+json")
+    assert reply.body["instance"] == "urn:agentbox:request:r1"
+    assert ("Retry-After" in dict(reply.headers)) == (kind.retryable and kind.status in (429, 503))
+
+
+def test_a_bug_says_nothing_of_itself() -> None:
+    """500 with the request id; what went wrong is in the log only."""
+    reply = reply_for(RuntimeError("secret inside"), "r2")
+    assert reply.status == 500
+    assert "secret" not in json.dumps(reply.body)
+    assert reply.body["instance"].endswith("r2")
+
+
+def test_unauthenticated_names_its_scheme() -> None:
+    """RFC 9110: 401 carries WWW-Authenticate."""
+    assert dict(reply_for(Unauthenticated("x", rule="y"), "").headers) == {"WWW-Authenticate": 'Bearer realm="agentbox"'}
+
+
+@pytest.mark.parametrize(
+    ("document", "pointer"),
+    [
+        (3, ""),
+        ({}, "/id"),
+        ([{"id": "1", "source": "s", "specversion": "1.0", "type": "t"}, {"id": "1"}], "/1/source"),
+        ({"id": "1", "source": "s", "specversion": "0.3", "type": "t"}, "/specversion"),
+        ({"id": "1", "source": "s", "specversion": "1.0", "type": "t", "data": []}, "/data"),
+    ],
+)
+def test_what_is_no_cloudevent_is_refused(document: Any, pointer: str) -> None:
+    """With the pointer of the place."""
+    with pytest.raises(ValidationError) as caught:
+        events_of(document)
+    assert caught.value.members["errors"][0]["pointer"] == pointer
+
+
+def test_an_event_survives_the_wire() -> None:
+    """Line breaks and other scripts in data do not end an event early."""
+    sent = SentEvent("7", "stdout", {"text": "a\nb\r\n\n\u2028é"})
+    (found,) = SseParser().feed(encode(sent))
+    assert (found.id, found.event, json.loads(found.data)) == ("7", "stdout", sent.data)
+
+
+class Wire:
+    """The two ends of an ASGI connection. `stalled` makes a send wait for ever."""
+
+    def __init__(self, *, stalled: bool = False) -> None:
+        self.sent: list[bytes] = []
+        self.stalled = stalled
+        self.gone = asyncio.Event()
+
+    async def send(self, message: Any) -> None:
+        if self.stalled:
+            await asyncio.Event().wait()
+        self.sent.append(message["body"])
+
+    async def receive(self) -> dict[str, str]:
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+
+async def quiet():  # type: ignore[no-untyped-def]
+    """Gives one event, then nothing for ever."""
+    yield SentEvent("1", "x", {})
+    await asyncio.Event().wait()
+
+
+async def test_comments_come_while_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the pace of PING_SECONDS; a reader that leaves ends the stream."""
+    monkeypatch.setattr("agentbox.api.sse.PING_SECONDS", 0.01)
+    wire = Wire()
+    writing = asyncio.ensure_future(write_events(quiet(), wire.send, wire.receive, asyncio.Event(), "r"))
+    async with asyncio.timeout(5):
+        while wire.sent.count(b": \n\n") < 3:
+            await asyncio.sleep(0)
+    wire.gone.set()
+    with pytest.raises(Cut):
+        await writing
+    assert wire.sent[0] == b"retry: 1000\n\n"
+
+
+async def test_a_stalled_reader_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After STALL_SECONDS of blocked writes."""
+    monkeypatch.setattr("agentbox.api.sse.STALL_SECONDS", 0.05)
+    wire = Wire(stalled=True)
+    with pytest.raises(Cut):
+        await write_events(quiet(), wire.send, wire.receive, asyncio.Event(), "r")
+
+
+async def test_a_drain_cuts_streams() -> None:
+    """So that their readers resume elsewhere or later, instead of taking the end for the end."""
+    wire, closing = Wire(), asyncio.Event()
+    writing = asyncio.ensure_future(write_events(quiet(), wire.send, wire.receive, closing, "r"))
+    closing.set()
+    with pytest.raises(Cut):
+        await writing
+
+
+async def test_a_failing_source_tells_why() -> None:
+    """An error after the first byte becomes an event `error` with the problem, and no proper end."""
+
+    async def failing():  # type: ignore[no-untyped-def]
+        yield SentEvent("1", "x", {})
+        raise ERRORS["cursor-expired"]("gone", oldest=3)
+
+    wire = Wire()
+    with pytest.raises(Cut):
+        await write_events(failing(), wire.send, wire.receive, asyncio.Event(), "r")
+    (last,) = SseParser().feed(wire.sent[-1])
+    assert (last.event, json.loads(last.data)["oldest"]) == ("error", 3)
+
+
+def test_the_spool_keeps_what_it_was_given(tmp_path: Path) -> None:
+    """Entries are private, survive, are listed oldest first, and a damaged one is left out."""
+    spool = Spool(tmp_path / "tasks")
+    spool.open()
+    first, second = (Entry(ref=ref, spec={"argv": ["x"]}, timeout_s=1.0) for ref in ("01", "02"))
+    spool.save(second)
+    spool.save(first)
+    (tmp_path / "tasks/03.json").write_text("{")
+    (tmp_path / "tasks/04.json").write_text('{"colour": 1}')
+    assert list(spool.entries()) == [first, second]
+    assert (tmp_path / "tasks").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "tasks/01.json").stat().st_mode & 0o777 == 0o600
+    spool.remove("01")
+    spool.remove("01")
+    assert spool.load("01") is None
+
+
+@pytest.mark.parametrize("ref", ["../x", "a/b", ".hidden"])
+def test_a_ref_names_no_other_folder(tmp_path: Path, ref: str) -> None:
+    """What a bead says of itself cannot lead out of the spool."""
+    with pytest.raises(ValueError, match="no name of a spool entry"):
+        Spool(tmp_path).load(ref)

@@ -1,0 +1,52 @@
+"""Debian records and who of a closure is needed by whom."""
+
+from agentbox.lock.apt import entry, reached
+from agentbox.lock.control import Package, package, paragraphs
+
+RECORD = """\
+Package: git
+Version: 1:2.47.3-0+deb13u1
+Architecture: amd64
+Provides: git-core, git-completion (= 1)
+Pre-Depends: libc6 (>= 2.38)
+Depends: perl:any | perl5, libcurl3t64-gnutls (>= 7.56.1),
+ git-man (>> 1:2.47.3)
+Size: 42
+SHA256: abcd
+Description: fast
+ long
+
+Package: next
+"""
+
+
+def a(name: str, *depends: tuple[str, ...], provides: tuple[str, ...] = ()) -> Package:
+    return Package(name, "1", "amd64", 1, "ab", depends, provides)
+
+
+def test_a_record_is_read() -> None:
+    """Dependencies keep their alternatives and lose versions and qualifiers; continued lines belong to their field."""
+    first, second = paragraphs(RECORD)
+    found = package(first)
+    assert found.depends == (("libc6",), ("perl", "perl5"), ("libcurl3t64-gnutls",), ("git-man",))
+    assert found.provides == ("git-core", "git-completion")
+    assert (found.size, found.sha256) == (42, "abcd")
+    assert second == {"Package": "next"}
+    assert entry(found).file == "git_1_2.47.3-0+deb13u1_amd64.deb"
+
+
+def test_reached_follows_what_is_there() -> None:
+    """Alternatives and virtual names lead to the packages of the closure; a circle ends; others are left out."""
+    closure = {
+        found.name: found
+        for found in (
+            a("git", ("perl", "perl5"), ("awk",)),
+            a("perl", ("perl-base",)),
+            a("perl-base", ("perl",)),
+            a("mawk", provides=("awk",)),
+            a("lonely"),
+        )
+    }
+    assert reached(closure, ["git"]) == {"git", "perl", "perl-base", "mawk"}
+    assert reached(closure, ["awk"]) == {"mawk"}
+    assert reached(closure, ["absent"]) == frozenset()

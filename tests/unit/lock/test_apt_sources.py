@@ -1,0 +1,81 @@
+"""Which of a host's apt sources is Debian's own."""
+
+import pytest
+
+from agentbox.lock import apt_sources
+from agentbox.lock.apt_sources import Source, host_mirror, parse
+from agentbox.lock.errors import PrerequisiteError
+
+DEB822 = """\
+Types: deb
+# a comment
+URIs: http://mirror.example.invalid/debian
+Suites: bookworm bookworm-updates
+Components: main contrib
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+
+Types: deb-src
+URIs: http://mirror.example.invalid/debian
+Suites: bookworm
+Components: main
+
+Enabled: no
+Types: deb
+URIs: http://off.example.invalid/debian
+Suites: bookworm
+Components: main
+"""
+ONE_LINE = """\
+# deb http://comment.example.invalid/debian bookworm main
+deb [arch=amd64 signed-by=/k.gpg] http://other.example.invalid/apt bookworm main # with a key of its own
+deb-src http://mirror.example.invalid/debian bookworm main
+deb http://mirror.example.invalid/debian bookworm main
+deb http://mirror.example.invalid/debian-security bookworm-security main
+"""
+
+
+def test_deb822_stanzas() -> None:
+    """Active binary stanzas only; sources, comments and disabled ones are passed over."""
+    (found,) = parse(DEB822, deb822=True)
+    assert found.uris == ("http://mirror.example.invalid/debian",)
+    assert found.suites == ("bookworm", "bookworm-updates")
+    assert found.debian
+    assert not found.security
+
+
+def test_one_line_entries() -> None:
+    """Options, comments and source entries are understood."""
+    found = parse(ONE_LINE, deb822=False)
+    assert [source.signed_by for source in found] == ["/k.gpg", "", ""]
+    assert [source.security for source in found] == [False, False, True]
+
+
+def test_a_key_block_is_kept() -> None:
+    """A key that is written into the stanza stays with it."""
+    block = "Types: deb\nURIs: http://m.example.invalid/debian\nSuites: trixie\nComponents: main\nSigned-By:\n BEGIN\n .\n END\n"
+    (found,) = parse(block, deb822=True)
+    assert found.signed_by.split() == ["BEGIN", ".", "END"]
+
+
+def test_others_under_debian_names_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who publishes under Debian's suite names with a key of their own is not taken for Debian."""
+    monkeypatch.setattr(apt_sources, "host_sources", lambda: parse(ONE_LINE, deb822=False))
+    mirror = host_mirror()
+    assert mirror.main.uris == ("http://mirror.example.invalid/debian",)
+    assert mirror.security is not None
+    assert mirror.security.uris == ("http://mirror.example.invalid/debian-security",)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Source(("http://u.example.invalid/ubuntu",), ("noble",), ("main",)),
+        Source(("http://d.example.invalid/linux/debian",), ("bookworm",), ("stable",)),
+    ],
+)
+def test_no_debian_mirror(monkeypatch: pytest.MonkeyPatch, source: Source) -> None:
+    """Other distributions and other components are no Debian mirror: exit 3."""
+    monkeypatch.setattr(apt_sources, "host_sources", lambda: [source])
+    with pytest.raises(PrerequisiteError, match="apt names no Debian mirror") as caught:
+        host_mirror()
+    assert caught.value.exit_code == 3

@@ -1,0 +1,104 @@
+"""The build tools: read out of Debian packages and hashed without Nix, as Nix itself would."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agentbox.canonical import file_sha256
+from agentbox.lock import nixstore
+from agentbox.lock.deb import extract, members
+from agentbox.lock.errors import FetchError
+from agentbox.lock.nar import nar_sha256
+from agentbox.lock.seed import unpacked
+from agentbox.lockfile import Entry, Seed
+
+
+def deb(folder: Path, name: str, files: dict[str, bytes], compression: str) -> Path:
+    """A package made by dpkg-deb itself."""
+    root = folder / name
+    (root / "DEBIAN").mkdir(parents=True)
+    (root / "DEBIAN/control").write_text(
+        f"Package: {name}\nVersion: 1\nArchitecture: all\nMaintainer: t\nDescription: t\n"
+    )
+    for path, content in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(content)
+    made = folder / f"{name}.deb"
+    subprocess.run(["dpkg-deb", f"-Z{compression}", "--build", str(root), str(made)], check=True, capture_output=True)
+    return made
+
+
+@pytest.mark.parametrize("compression", ["xz", "gzip", "none"])
+def test_reads_what_dpkg_writes(tmp_path: Path, compression: str) -> None:
+    """A file comes out of a package of each compression, byte for byte."""
+    made = deb(tmp_path, "busybox-static", {"usr/bin/busybox": b"\0tool" * 999}, compression)
+    assert extract(made, ["busybox"]) == {"busybox": b"\0tool" * 999}
+
+
+def test_says_what_is_wrong_with_a_package(tmp_path: Path) -> None:
+    """No archive, a cut one and one without the file are refused by name."""
+    made = deb(tmp_path, "other", {"usr/bin/other": b"x"}, "xz")
+    with pytest.raises(FetchError, match=r"other.deb: it has no busybox"):
+        extract(made, ["busybox"])
+    whole = made.read_bytes()
+    for data, why in (
+        (b"no", "no ar archive"),
+        (whole[:-9], "was cut"),
+        (whole[:70], "broken ar header|was cut|no data"),
+    ):
+        made.write_bytes(data)
+        with pytest.raises(FetchError, match=why):
+            extract(made, ["other"])
+    with pytest.raises(ValueError, match="no ar archive"):
+        list(members(b"PK"))
+
+
+def test_seed_folder_is_what_nix_stores(tmp_path: Path) -> None:
+    """The folder holds two executables; its NAR hash and its store path are those that Nix gives it."""
+    debs = {
+        "busybox-static": deb(tmp_path, "busybox-static", {"usr/bin/busybox": b"box"}, "xz"),
+        "bash-static": deb(tmp_path, "bash-static", {"usr/bin/bash-static": b"shell"}, "xz"),
+    }
+    with unpacked(debs) as folder:
+        assert (folder / "bin/bash").read_bytes() == b"shell"
+        assert (folder / "bin/busybox").stat().st_mode & 0o777 == 0o555
+        (folder / "link").symlink_to("bin/bash")
+        nar = nar_sha256(folder)
+        command = ["nix", "hash", "path", "--base16", str(folder)]
+        asked = subprocess.run(command, env=nixstore.nix_environment(), capture_output=True, text=True, check=True)
+        assert nar == f"sha256:{asked.stdout.strip()}"
+        added = nixstore.add_folder(folder, "busybox")
+    assert added == nixstore.recursive_path(Seed(files=(), nar=nar), "busybox")
+
+
+def test_files_lie_where_nix_looks(tmp_path: Path) -> None:
+    """The store path is known before a file is added, and adding it, even twice, makes just that path valid."""
+    path = tmp_path / "some"
+    path.write_bytes(str(tmp_path).encode())
+    entry = Entry(name="a", version="1", file="a+b_1.deb", size=path.stat().st_size, sha256=file_sha256(path))
+    place = nixstore.flat_path(entry)
+    assert nixstore.valid([place]) == frozenset()
+    nixstore.add_files([(entry, path)])
+    nixstore.add_files([(entry, path)])
+    assert nixstore.valid([place]) == {place}
+    assert Path(place).read_bytes() == path.read_bytes()
+
+
+def test_roots_hold_exactly_what_is_asked(tmp_path: Path) -> None:
+    """The links of a root folder are those of the last call."""
+    places = []
+    for name in ("one", "two"):
+        path = tmp_path / name
+        path.write_bytes(f"{tmp_path}{name}".encode())
+        entry = Entry(name=name, version="1", file=name, size=path.stat().st_size, sha256=file_sha256(path))
+        nixstore.add_files([(entry, path)])
+        places.append(nixstore.flat_path(entry))
+    roots = tmp_path / "roots"
+    nixstore.root_paths(roots, places)
+    assert {str(link.readlink()) for link in roots.iterdir()} == set(places)
+    nixstore.root_paths(roots, places[1:])
+    assert {str(link.readlink()) for link in roots.iterdir()} == set(places[1:])
+    command = ["nix-store", "--query", "--roots", places[1]]
+    found = subprocess.run(command, env=nixstore.nix_environment(), capture_output=True, text=True, check=True).stdout
+    assert str(roots) in found

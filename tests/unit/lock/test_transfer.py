@@ -1,0 +1,161 @@
+"""Downloads into the cache: whole, checked, resumed, one writer at a time."""
+
+import hashlib
+import json
+import threading
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from agentbox.lock.cache import Cache, difference
+from agentbox.lock.download import Downloads
+from agentbox.lock.errors import FetchError, GoneError, NoNetworkError
+from agentbox.lock.origin import Origin
+from agentbox.lock.transfer import Transfer
+from agentbox.lock.web import Web
+from agentbox.lockfile import Entry
+from agentbox.progress import JsonProgress, NullProgress
+
+DATA = bytes(range(256)) * 1000
+
+
+def entry(data: bytes, name: str = "file") -> Entry:
+    return Entry(name=name, version="1", file=name, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "files")
+
+
+def origin(tmp_path: Path, data: bytes, wanted: Entry) -> Origin:
+    served = tmp_path / "served" / wanted.file
+    served.parent.mkdir(exist_ok=True)
+    served.write_bytes(data)
+    return Origin(wanted, url=served.as_uri(), web=Web({}))
+
+
+def moved(made: Origin, cache: Cache) -> int:
+    """Runs a transfer; how many bytes it reported."""
+    told: list[int] = []
+    Transfer(made, cache, threading.Event(), told.append).run()
+    return sum(told)
+
+
+def test_a_file_arrives(tmp_path: Path, cache: Cache) -> None:
+    """The file lies under its digest, nothing else is left, and every byte was reported once."""
+    wanted = entry(DATA)
+    assert moved(origin(tmp_path, DATA, wanted), cache) == len(DATA)
+    assert [path.name for path in cache.folder.iterdir()] == [wanted.sha256]
+    assert cache.has(wanted)
+
+
+def test_a_broken_off_file_goes_on(tmp_path: Path, cache: Cache) -> None:
+    """Bytes that are there already are not asked for again: here the server has no others."""
+    wanted = entry(DATA)
+    with cache.part(wanted) as part:
+        part.write_bytes(DATA[:1000])
+    assert moved(origin(tmp_path, bytes(1000) + DATA[1000:], wanted), cache) == len(DATA)
+    assert cache.path(wanted).read_bytes() == DATA
+
+
+@pytest.mark.parametrize("left", [b"other" * 99, DATA + b"longer"])
+def test_a_wrong_beginning_is_thrown_away(tmp_path: Path, cache: Cache, left: bytes) -> None:
+    """What an earlier run left may be wrong: then the file is brought again from its beginning."""
+    wanted = entry(DATA)
+    with cache.part(wanted) as part:
+        part.write_bytes(left)
+    moved(origin(tmp_path, DATA, wanted), cache)
+    assert cache.has(wanted)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (DATA[:-1] + b"!", "SHA-256 is"),
+        (DATA + b"!", "its size is 256001, the lock says 256000"),
+        (b"", "its size is 0"),
+    ],
+)
+def test_other_bytes_are_refused(tmp_path: Path, cache: Cache, data: bytes, why: str) -> None:
+    """A file with another digest or size is refused by name and deleted."""
+    with pytest.raises(FetchError, match=f"cannot accept file: {why}") as caught:
+        moved(origin(tmp_path, data, entry(DATA)), cache)
+    assert caught.value.exit_code == 4
+    assert list(cache.folder.iterdir()) == []
+
+
+def test_an_endless_file_ends(tmp_path: Path, cache: Cache) -> None:
+    """A server that sends without end is left once it sent more than was locked."""
+    with pytest.raises(FetchError, match="its size is"):
+        moved(Origin(entry(DATA), url=Path("/dev/zero").as_uri(), web=Web({})), cache)
+
+
+def test_programs_of_the_host(tmp_path: Path, cache: Cache) -> None:
+    """What a program of the host fetched is checked like any other."""
+    wanted = entry(DATA)
+
+    def make(target: Path) -> None:
+        target.write_bytes(DATA)
+
+    assert moved(Origin(wanted, make=make), cache) == len(DATA)
+    with pytest.raises(FetchError, match="cannot accept"):
+        moved(Origin(entry(b"other"), make=make), cache)
+
+
+def test_decayed_files_are_deleted(cache: Cache) -> None:
+    """A file of the cache is hashed again before it counts."""
+    wanted = entry(DATA)
+    cache.path(wanted).write_bytes(DATA[:-1])
+    assert "its size is" in difference(wanted, cache.path(wanted))
+    assert not cache.has(wanted)
+    assert not cache.path(wanted).exists()
+
+
+def test_one_writer_at_a_time(tmp_path: Path, cache: Cache) -> None:
+    """A second transfer of the same file waits, and finds it there."""
+    wanted, calls = entry(DATA), []
+
+    def make(target: Path) -> None:
+        calls.append(target)
+        target.write_bytes(DATA)
+
+    with cache.part(wanted):
+        threads = [threading.Thread(target=moved, args=(Origin(wanted, make=make), cache)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        assert calls == []
+    for thread in threads:
+        thread.join(20)
+    assert len(calls) == 1
+    assert [path.name for path in cache.folder.iterdir()] == [wanted.sha256]
+
+
+def test_a_batch(tmp_path: Path, cache: Cache) -> None:
+    """All files of a batch arrive, reported as one stage with their sum."""
+    wanted = [entry(DATA + bytes([number]), f"file{number}") for number in range(20)]
+    said = StringIO()
+    batch = [origin(tmp_path, DATA + bytes([number]), row) for number, row in enumerate(wanted)]
+    Downloads(cache, JsonProgress(said), jobs=4).run("some", batch)
+    assert all(cache.has(row) for row in wanted)
+    last = json.loads(said.getvalue().splitlines()[-1])
+    total = 20 * (len(DATA) + 1)
+    assert last == {"stage": "some", "done": total, "total": total, "state": "done"}
+
+
+def test_a_batch_ends_with_its_first_failure(tmp_path: Path, cache: Cache) -> None:
+    """One refused file ends the batch with its sentence; those that came before stay."""
+    good, bad = entry(DATA, "good"), entry(DATA + b"!", "bad")
+    with pytest.raises(FetchError, match="cannot accept bad"):
+        Downloads(cache, NullProgress(), jobs=1).run("x", [origin(tmp_path, b"z", bad), origin(tmp_path, DATA, good)])
+    Downloads(cache, NullProgress(), jobs=1).run("x", [origin(tmp_path, DATA, good)])
+    Downloads(cache, NullProgress(), jobs=1).run("x", [])
+    assert cache.has(good)
+
+
+def test_no_server(cache: Cache) -> None:
+    """Nobody there is told apart from a file that is gone."""
+    with pytest.raises(NoNetworkError):
+        moved(Origin(entry(DATA), url="http://127.0.0.1:9/file", web=Web({})), cache)
+    assert issubclass(GoneError, FetchError)

@@ -1,0 +1,133 @@
+"""What a manifest asks to be locked, and whether a lock answers it."""
+
+from pathlib import Path
+
+import pytest
+
+from agentbox.features import Feature, Gate
+from agentbox.lock import npm
+from agentbox.lock.bring import lock_path
+from agentbox.lock.errors import ResolveError
+from agentbox.lock.relock import check_inputs, replace_file, require_system
+from agentbox.lock.suites import suite_named
+from agentbox.lock.wanted import debian_lists, host_system, inputs_of, python_lists
+from agentbox.lockfile import Inputs, Lock, LockError, write
+from agentbox.manifest import Manifest, parse
+
+FEATURES = {
+    "core": Feature(name="core", debian=("git",)),
+    "build": Feature(name="build", debian=("python3",), pypi=("installer",)),
+    "node": Feature(name="node", gate=Gate(key="meta.dev", values=(True,)), debian=("nodejs",)),
+}
+
+
+def manifest(text: str = "") -> Manifest:
+    return parse(f"[meta]\nschema_version = 1\n{text}".encode(), "agentbox.toml")
+
+
+def asked(text: str = "", lock: Path | None = None, systems: tuple[str, ...] = ()) -> Inputs:
+    return inputs_of(manifest(text), lock=lock, systems=systems, features=FEATURES)
+
+
+def lock_for(inputs: Inputs, path: Path) -> Path:
+    """An empty lock that says it was made for these inputs."""
+    lock = Lock(
+        inputs=inputs.digest(),
+        source=inputs.source,
+        suite=inputs.suite,
+        python=inputs.python,
+        systems=inputs.systems,
+        features=tuple(sorted(inputs.features)),
+    )
+    path.write_bytes(write(lock))
+    return path
+
+
+def test_lists_by_feature() -> None:
+    """Extra packages and the application's own requirements are core's; what is off asks for nothing."""
+    inputs = asked('[image]\nextra_packages = ["vim"]')
+    assert debian_lists(inputs) == {"core": ("git", "vim"), "build": ("python3",)}
+    assert python_lists(inputs)["build"] == ("installer",)
+    assert any(text.startswith("starlette") for text in python_lists(inputs)["core"])
+    assert "node" in asked("dev = true").features
+
+
+def test_a_log_level_needs_no_new_lock() -> None:
+    """Only what decides packages is in the digest."""
+    assert asked('[observability]\nlog_level = "warn"').digest() == asked().digest()
+    assert asked('[image]\nextra_packages = ["vim"]').digest() != asked().digest()
+
+
+def test_systems(tmp_path: Path) -> None:
+    """The manifest's systems, else this machine's and those that the lock covers already."""
+    named = asked('[image]\nsystems = ["aarch64-linux"]')
+    assert named.systems == ("aarch64-linux",)
+    assert asked().systems == (host_system(),)
+    both = ("aarch64-linux", "x86_64-linux")
+    path = lock_for(asked(systems=both), tmp_path / "agentbox.lock")
+    assert asked(lock=path).systems == both
+    assert check_inputs(path, asked(lock=path)).systems == both
+    with pytest.raises(ResolveError, match="cannot lock for riscv64-linux"):
+        asked(systems=("riscv64-linux",))
+
+
+def test_suites() -> None:
+    """A suite fixes Python and C library; an unknown one is refused with the known ones."""
+    assert (suite_named("trixie").python, suite_named("trixie").glibc_minor) == ("3.13", 41)
+    with pytest.raises(ResolveError, match="cannot lock for suite sid: only bookworm and trixie"):
+        asked('[image]\nsuite = "sid"')
+
+
+def test_checking_a_lock(tmp_path: Path) -> None:
+    """A missing lock, one for other packages and one for other systems each leave with 5 and their sentence."""
+    path = tmp_path / "agentbox.lock"
+    with pytest.raises(LockError, match="there is none beside the manifest"):
+        check_inputs(path, asked())
+    lock = check_inputs(lock_for(asked(), path), asked())
+    with pytest.raises(LockError, match=r"made for other packages \(feature node was added\)"):
+        check_inputs(path, asked("dev = true"))
+    other = next(system for system in ("aarch64-linux", "x86_64-linux") if system != host_system())
+    with pytest.raises(LockError, match=f"cannot build for {other}: the lock covers {host_system()}") as caught:
+        require_system(lock, other)
+    assert caught.value.exit_code == 5
+
+
+def test_the_lock_beside_the_manifest_counts(tmp_path: Path) -> None:
+    """The lock beside the manifest; the checkout's until there is one; beside it when there is none at all."""
+    checkout, away = tmp_path / "checkout", tmp_path / "away"
+    checkout.mkdir()
+    away.mkdir()
+    beside = away / "agentbox.lock"
+    assert lock_path(away / "agentbox.toml", checkout) == beside
+    (checkout / "agentbox.lock").touch()
+    assert lock_path(away / "agentbox.toml", checkout) == checkout / "agentbox.lock"
+    beside.touch()
+    assert lock_path(away / "agentbox.toml", checkout) == beside
+
+
+def test_files_are_replaced_whole(tmp_path: Path) -> None:
+    """A replaced file is readable by everyone; a write that fails leaves the old one and nothing else."""
+    path = tmp_path / "agentbox.lock"
+    replace_file(path, b"one")
+    replace_file(path, b"two")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"two", 0o644)
+    with pytest.raises(TypeError):
+        replace_file(path, "no bytes")  # type: ignore[arg-type]
+    assert [(found.name, found.read_bytes()) for found in tmp_path.iterdir()] == [("agentbox.lock", b"two")]
+
+
+@pytest.mark.parametrize(
+    ("row", "archs"),
+    [
+        ({}, ["amd64", "arm64"]),
+        ({"cpu": ["x64"], "os": ["linux"]}, ["amd64"]),
+        ({"cpu": ["!x64"]}, ["arm64"]),
+        ({"os": ["darwin"]}, []),
+        ({"os": ["!linux"]}, []),
+        ({"libc": ["musl"]}, []),
+        ({"libc": ["glibc"], "cpu": ["arm64"]}, ["arm64"]),
+    ],
+)
+def test_npm_packages_by_machine(row: dict[str, list[str]], archs: list[str]) -> None:
+    """`os`, `cpu` and `libc` of a package decide, with exclusions."""
+    assert [arch for arch in ("amd64", "arm64") if npm._fits(row, arch)] == archs
