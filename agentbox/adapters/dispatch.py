@@ -23,7 +23,7 @@ from agentbox.adapters.journal import Journal
 from agentbox.adapters.methods import CONTRACTS, METHODS, MethodSpec
 from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.spans import NoSpans, Span, Spans
-from agentbox.adapters.wire import to_wire
+from agentbox.adapters.wire import refuse, to_wire
 from agentbox.canonical import canonical_json
 from agentbox.privacy import Guard, Rejected
 
@@ -188,6 +188,8 @@ class Pipeline:
             return arguments
         try:
             found = self._tools.guard.clean(self._slot, spec.name, arguments, spec.text_fields, spec.identifiers)
+        except RecursionError:
+            raise refuse("", "is nested too deep") from None
         except Rejected as error:
             raise AdapterWriteRejected(
                 f"cannot write to {self._slot}: {error}", slot=self._slot, method=spec.name

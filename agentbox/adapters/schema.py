@@ -46,7 +46,7 @@ def _object(kind: Any, args: tuple[Any, ...]) -> dict[str, Any]:
     bound = dict(zip(getattr(kind, "__parameters__", ()), args, strict=False))
     hints = {name: bound.get(hint, hint) for name, hint in hints_of(kind).items()}
     if bound:
-        hints = {name: tuple[bound[get_args(h)[0]], ...] if _holds(h, bound) else h for name, h in hints.items()}
+        hints = {name: _bound(hint, bound) for name, hint in hints.items()}
     needed = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
     return {
         "type": "object",
@@ -56,6 +56,9 @@ def _object(kind: Any, args: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
-def _holds(hint: Any, bound: Mapping[Any, Any]) -> bool:
-    """Whether it is a tuple of a type variable."""
-    return get_origin(hint) is tuple and get_args(hint)[0] in bound
+def _bound(hint: Any, bound: Mapping[Any, Any]) -> Any:
+    """A tuple of a type variable, with the type in its place; anything else as it is."""
+    if get_origin(hint) is tuple and get_args(hint)[0] in bound:
+        item = bound[get_args(hint)[0]]
+        return types.GenericAlias(tuple, (item, ...))
+    return hint

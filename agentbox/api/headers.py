@@ -18,7 +18,7 @@ SAFE: tuple[tuple[bytes, bytes], ...] = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-_REQUEST_ID = re.compile(r"^[A-Za-z0-9._:-]{1,64}$")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -30,7 +30,7 @@ def readable(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 def request_id(headers: Mapping[str, str]) -> str:
     """The caller's `X-Request-Id` where it is a plain word, else a new id."""
     given = headers.get("x-request-id", "")
-    return given if _REQUEST_ID.match(given) else uuid7()
+    return given if _REQUEST_ID.fullmatch(given) else uuid7()
 
 
 def has_body(headers: Mapping[str, str]) -> bool:

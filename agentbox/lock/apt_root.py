@@ -109,7 +109,7 @@ class AptRoot:
             # apt drops root for a user that cannot read a private folder.
             "APT::Sandbox::User": "root",
             "Acquire::Languages": "none",
-            "Acquire::Retries": "3",
+            "Acquire::Retries": "1",
         }
         lines = [f"#clear {name};" for name in _CLEARED]
         lines += [f'{key} "{value}";' for key, value in values.items()]

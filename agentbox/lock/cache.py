@@ -56,7 +56,7 @@ def difference(entry: Entry, path: Path) -> str:
     if size != entry.size:
         return f"its size is {size}, the lock says {entry.size}"
     found = file_sha256(path)
-    return "" if found == entry.sha256 else f"SHA-256 is {found[:12]}..., the lock says {entry.sha256[:12]}..."
+    return "" if found == entry.sha256 else f"SHA-256 is {found[:12]}…, the lock says {entry.sha256[:12]}…"
 
 
 def mismatch(entry: Entry, what: str) -> FetchError:

@@ -157,7 +157,7 @@ def _seed(lock: Lock, arch: str, store: Cache) -> str:
 
 def _incomplete(absent: Sequence[Needed], total: int) -> FetchError:
     names = [item.entry.name for item in absent]
-    more = ", ..." if len(names) > _NAMED else ""
+    more = ", …" if len(names) > _NAMED else ""
     size = megabytes(sum(item.entry.size for item in absent))
     return FetchError(
         f"cannot fetch {len(names)} of {total} files ({size}): no network. Missing: {', '.join(names[:_NAMED])}{more}",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from agentbox.lock.tool import run
+from agentbox.settings import environment
 
 # Of pip's options, those that say how to reach an index (pip config reference, "General options").
 _KEPT = ("cert", "client-cert", "index-url", "proxy", "retries", "timeout", "default-timeout", "trusted-host")
@@ -25,7 +26,7 @@ class PipConfig:
     def environment(self) -> dict[str, str]:
         """For a pip that knows this configuration and no other."""
         kept = {f"PIP_{key.upper().replace('-', '_')}": value for key, value in self.settings.items()}
-        cleared = {"PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": "", "PIP_NO_INDEX": "", "PIP_CONSTRAINT": ""}
+        cleared = dict.fromkeys((name for name in environment() if name.startswith("PIP_")), "")
         return {**cleared, "PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **kept}
 
 

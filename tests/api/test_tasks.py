@@ -169,3 +169,17 @@ def test_the_spool_is_empty_at_the_end(box: ApiBox, client: BoxClient) -> None:
     """A finished task leaves nothing behind but its bead."""
     run(client, "exit 0")
     until(lambda: not list(box.paths.task_spool.glob("*.json")))
+
+
+def test_a_bead_alone_runs_nothing(client: BoxClient) -> None:
+    """Who may write beads may not run programs: a bead under the epic, with or without another task's reference, fails."""
+    done = run(client, "exit 0")
+    bead = client.call("show_bead", {"id": done.task_id})
+    waiting = client.submit_task(sh("exit 0"), not_before="2099-01-01T00:00:00Z").task_id
+    other = client.call("show_bead", {"id": waiting})["data"]
+    for data in ({}, other, {"task": {"ref": "../x"}}):
+        made = client.call("create_child", {"id": bead["parent_id"]}, body={"title": "x", "data": data})
+        until(lambda made=made: client.call("show_bead", {"id": made["id"]})["status"] == "closed")
+        assert client.call("show_bead", {"id": made["id"]})["outcome"] == "failed"
+    assert client.task(waiting).state == "queued"
+    assert client.cancel_task(waiting).state == "cancelled"

@@ -143,7 +143,7 @@ def test_rc_030_other_bytes(locked: Checkout, mirror: Mirror, pattern: str, flag
     data[-1] ^= 1
     served.write_bytes(data)
     said = locked.run("build", *flags, code=4)
-    assert re.search(r"cannot accept \S+: SHA-256 is [0-9a-f]{12}..., the lock says [0-9a-f]{12}", said)
+    assert re.search(r"cannot accept \S+: SHA-256 is [0-9a-f]{12}…, the lock says [0-9a-f]{12}…", said)
     assert "The mirror or the network altered it." in said
     row = next(row for row in read(locked.lock).entries() if row.name in pattern)
     assert not list((locked.cache / "files").glob(f"{row.sha256}*"))

@@ -47,6 +47,7 @@ class Run:
         self._container = container
         self._lease_seconds = lease_seconds
         self._drained = False
+        self._saving = asyncio.Lock()
         if entry.agent_id:
             self.known.set()
 
@@ -59,11 +60,11 @@ class Run:
         try:
             await self._claim()
             if await self._held():
-                self._spool.remove(self.entry.ref)
+                await self._spool.remove(self.entry.ref)
         except NotOurs as why:
             _log.warning("task given up", task_id=self.task_id, reason=str(why))
             await self._end_agent()
-            self._spool.remove(self.entry.ref)
+            await self._spool.remove(self.entry.ref)
         finally:
             self.done.set()
 
@@ -76,7 +77,7 @@ class Run:
 
     async def cancel(self, by: str) -> None:
         """Ends the agent; the bead closes as cancelled. Returns when both have happened."""
-        self.entry = self._spool.save(replace(self.entry, cancelled_by=by))
+        await self._remember(cancelled_by=by)
         await self._end_agent()
         await self.done.wait()
 
@@ -85,6 +86,12 @@ class Run:
         self._drained = True
         await self._end_agent()
         await self.done.wait()
+
+    async def _remember(self, **changes: Any) -> None:
+        """Changes the entry at once, and returns when the spool has it. Two callers never undo each other's change."""
+        self.entry = replace(self.entry, **changes)
+        async with self._saving:
+            await self._spool.save(self.entry)
 
     async def _claim(self) -> None:
         """Takes the lease of the spool entry, or finds that it has it already."""
@@ -143,7 +150,7 @@ class Run:
     async def _give_back(self) -> bool:
         """Nothing was started: the bead is open again for the next boot."""
         await self._container.beads.release(self.task_id, self.entry.lease_id or "", note="the box was shut down")
-        self.entry = self._spool.save(replace(self.entry, lease_id=None, request_id=None))
+        await self._remember(lease_id=None, request_id=None)
         return False
 
     async def _spawn(self) -> AdapterError | None:
@@ -154,7 +161,7 @@ class Run:
             handle = await self._insist(lambda: self._container.orchestrator.spawn(spec, request_id=request_id))
         except AdapterError as refusal:
             return refusal
-        self.entry = self._spool.save(replace(self.entry, agent_id=handle.agent_id, generation=handle.generation))
+        await self._remember(agent_id=handle.agent_id, generation=handle.generation)
         if spec.stdin == "pipe":
             await self._feed(handle)
         return None

@@ -39,6 +39,7 @@ class Tasks:
         self._spool = Spool(paths.task_spool)
         self._lease_seconds = int(plan.slots["beads"].options.get("lease_seconds") or DEFAULT_LEASE)
         self._runs: dict[str, Run] = {}
+        self._fresh: set[str] = set()  # refs that are being submitted: not to be begun yet
         self._jobs: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._epic = ""
@@ -72,7 +73,16 @@ class Tasks:
     async def submit(self, body: TaskBody, creator: str) -> Task:
         """Queues a task; the one that a repeated `dedup_key` names, where it exists."""
         _check(body)
-        entry = self._spool.save(_entry(body))
+        entry = _entry(body)
+        self._fresh.add(entry.ref)
+        try:
+            bead = await self._queue(body, await self._spool.save(entry), creator)
+        finally:
+            self._fresh.discard(entry.ref)
+            self._wake.set()
+        return self._task(bead)
+
+    async def _queue(self, body: TaskBody, entry: Entry, creator: str) -> Bead:
         spec = BeadSpec(
             title=body.spec.name, creator=creator, priority=body.priority, tags=("task",), data=data_of(body, entry.ref),
             dedup_key=body.dedup_key, not_before=body.not_before, max_attempts=1000,
@@ -80,14 +90,13 @@ class Tasks:
         try:
             bead, created = await self._container.beads.create_child(await self._epic_id(), spec)
         except AdapterError:
-            self._spool.remove(entry.ref)
+            await self._spool.remove(entry.ref)
             raise
         if created:
-            self._spool.save(replace(entry, task_id=bead.id))
+            await self._spool.save(replace(entry, task_id=bead.id))
         else:
-            self._spool.remove(entry.ref)
-        self._wake.set()
-        return self._task(bead)
+            await self._spool.remove(entry.ref)
+        return bead
 
     async def show(self, task_id: str) -> Task:
         return self._task(await self._bead(task_id))
@@ -114,7 +123,7 @@ class Tasks:
                 if task_id not in self._runs:
                     raise
                 continue
-            self._spool.remove(ref_of(bead))
+            await self._spool.remove(ref_of(bead))
             return self._task(closed)
 
     async def check_logs(self, task_id: str, since: int) -> None:
@@ -198,13 +207,15 @@ class Tasks:
         if free <= 0 or self._stopping:
             return
         page = await self._container.beads.ready(parent_id=await self._epic_id(), limit=AT_ONCE)
-        for bead in [bead for bead in page.items if bead.id not in self._runs][:free]:
-            if (entry := self._spool.load(ref_of(bead)) if ref_of(bead) else None) is None:
+        waiting = [bead for bead in page.items if bead.id not in self._runs and ref_of(bead) not in self._fresh]
+        for bead in waiting[:free]:
+            entry = self._spool.load(ref_of(bead)) if ref_of(bead) else None
+            if entry is None or entry.task_id not in (None, bead.id):  # a bead that names another's spec is no task
                 await self._refuse(bead)
                 continue
             request_id = f"task:{bead.id}:{bead.attempts + 1}"
             leased = replace(entry, task_id=bead.id, lease_id=str(uuid7()), request_id=request_id, agent_id=None)
-            self._begin(self._spool.save(leased))
+            self._begin(await self._spool.save(leased))
 
     async def _refuse(self, bead: Bead) -> None:
         note = "this box has no spec for it: it was submitted elsewhere, or the spool was lost"

@@ -1,5 +1,6 @@
 """What the runner must know again after a crash: one file a task, written before the effect it announces."""
 
+import asyncio
 import base64
 import json
 from collections.abc import Iterator
@@ -57,9 +58,10 @@ class Spool:
         """Makes the folder. Raises OSError."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def save(self, entry: Entry) -> Entry:
-        """Durable when it returns. Raises OSError."""
-        replace_json(self._path(entry.ref), asdict(entry), mode=0o600)
+    async def save(self, entry: Entry) -> Entry:
+        """Durable when it returns; the disk is waited for in a thread. Raises OSError."""
+        path = self._path(entry.ref)
+        await asyncio.to_thread(replace_json, path, asdict(entry), mode=0o600)
         return entry
 
     def load(self, ref: str) -> Entry | None:
@@ -72,10 +74,10 @@ class Spool:
             _log.error("spool entry unreadable", ref=ref, reason=str(error))
             return None
 
-    def remove(self, ref: str) -> None:
+    async def remove(self, ref: str) -> None:
         """Durable when it returns; nothing happens when it is gone already."""
         self._path(ref).unlink(missing_ok=True)
-        sync_folder(self._folder)
+        await asyncio.to_thread(sync_folder, self._folder)
 
     def entries(self) -> Iterator[Entry]:
         """Every entry that can be understood, oldest first (refs are UUIDs of version 7)."""

@@ -15,16 +15,14 @@ from agentbox.errors import AgentboxError, ExitCode
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
 
 
-class Anchor(click.ParamType):
+def _anchor(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, str] | None:
     """SEQ:HASH of a record known from elsewhere."""
-
-    name = "SEQ:HASH"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, str]:
-        seq, _, digest = str(value).partition(":")
-        if not seq.isdecimal() or len(digest) != 64:
-            self.fail("must be a record number, a colon and 64 hex digits", param, ctx)
-        return int(seq), digest
+    if value is None:
+        return None
+    seq, _, digest = value.partition(":")
+    if not seq.isdecimal() or len(digest) != 64:
+        raise click.BadParameter("must be a record number, a colon and 64 hex digits")
+    return int(seq), digest
 
 
 @click.group(name="events")
@@ -71,7 +69,9 @@ def show(cli: Cli, seq: int) -> None:
 
 @command.command()
 @click.argument("directory", type=DIRECTORY)
-@click.option("--anchor", type=Anchor(), default=None, help="A record known from elsewhere; finds a cut tail.")
+@click.option(
+    "--anchor", metavar="SEQ:HASH", callback=_anchor, help="A record known from elsewhere; with it a cut tail is found."
+)
 @click.pass_obj
 def verify(cli: Cli, directory: Path, anchor: tuple[int, str] | None) -> int:
     """Check a journal folder; needs no box and no manifest.

@@ -14,7 +14,7 @@ from agentbox.engine.choose import engine_named
 from agentbox.engine.command import run, succeeds
 from agentbox.engine.state import BoxRecord
 from agentbox.errors import AgentboxError, ExitCode
-from agentbox.image import BuildResult, flake_of, read_archive
+from agentbox.image import BuildResult, build, flake_of, read_archive
 from agentbox.image.verify.members import Archive
 from agentbox.image.verify.rebuild import differences
 from agentbox.image.verify.steps import (
@@ -23,13 +23,12 @@ from agentbox.image.verify.steps import (
     check_blobs,
     check_chain,
     check_folder,
-    check_loaded,
     check_rendered,
     check_rows,
 )
 from agentbox.lock import host_system
 from agentbox.lockfile import read
-from agentbox.manifest import Manifest
+from agentbox.manifest import Manifest, parse
 from agentbox.plan.model import Plan
 from agentbox.render import compose_folder, config_layer
 from agentbox.settings import CHECKOUT, Paths
@@ -37,39 +36,61 @@ from agentbox.settings import CHECKOUT, Paths
 
 @dataclass(frozen=True)
 class Subject:
-    """What is verified: the image that this checkout built last, and what it was built from."""
+    """What is verified. `manifest` and `plan` are the operator's now, those of the image are `baked`: one image serves
+    every manifest that differs in no rebuild key. `fresh` is the image derived again, `last_id` the one built before."""
 
     cli: Cli
     manifest: Manifest
-    lock: Path
     plan: Plan
-    built: BuildResult
+    baked: Manifest
+    baked_file: Path
+    fresh: BuildResult
+    last_id: str
     record: BoxRecord | None
 
 
 def subject_of(cli: Cli) -> Subject:
-    """Raises AgentboxError (exit 2) when nothing was built yet."""
-    manifest, link = cli.load_manifest(), cli.state().folder / "image"
-    if not link.exists():
+    """Derives the image again from what it was built from. Raises AgentboxError (exit 2) when none was built yet."""
+    manifest, folder = cli.load_manifest(), cli.state().folder
+    if not (folder / "image").exists():
         raise AgentboxError(
             "cannot verify the image: none was built yet", "Run `agentbox build`.", exit_code=ExitCode.USAGE
         )
-    built = read_archive(link.resolve())
-    lock = cli.lock
-    plan = plan_of(manifest, lock, test_hooks=built.test_hooks)
-    return Subject(cli, manifest, lock, plan, built, cli.state().record())
+    last = read_archive((folder / "image").resolve())
+    baked_file = folder / "verify" / "agentbox.toml"
+    baked = _baked(last, baked_file)
+    if baked.raw == manifest.raw:
+        baked_file = cli.manifest
+    fresh = build(
+        CHECKOUT, manifest=baked_file, lock=cli.lock, test_hooks=last.test_hooks,
+        out_link=folder / "verify" / "image", progress=cli.out.progress(),
+    )  # fmt: skip
+    plan = plan_of(manifest, cli.lock, test_hooks=last.test_hooks)
+    return Subject(cli, manifest, plan, baked, baked_file, fresh, last.image_id, cli.state().record())
+
+
+def _baked(last: BuildResult, file: Path) -> Manifest:
+    """The manifest inside an image, copied to `file`."""
+    archive = Archive(last.path)
+    try:
+        data = archive.read("config", str(Paths().baked_manifest).lstrip("/"))
+    finally:
+        archive.close()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file.write_bytes(data)
+    return parse(data, str(file))
 
 
 def steps(subject: Subject, *, quick: bool, other: str | None) -> Iterator[Step]:
     """Every step, whatever the ones before it found."""
-    archive = Archive(subject.built.path)
+    archive, lock = Archive(subject.fresh.path), subject.cli.lock
     try:
-        yield check_rows(read(subject.lock), host_system())
-        files = config_layer(subject.plan, manifest=subject.manifest.raw, lock=subject.lock.read_bytes())
-        yield check_rendered(files, archive)
+        yield check_rows(read(lock), host_system())
+        plan = plan_of(subject.baked, lock, test_hooks=subject.fresh.test_hooks)
+        yield check_rendered(config_layer(plan, manifest=subject.baked.raw, lock=lock.read_bytes()), archive)
         yield _folder(subject)
         yield from [check_blobs(archive)] if quick else _rebuilt(subject)
-        yield _against(archive, other) if other else _loaded(archive)
+        yield _against(archive, other) if other else _loaded(subject, archive)
         yield _box(subject)
     finally:
         archive.close()
@@ -88,7 +109,7 @@ def _folder(subject: Subject) -> Step:
 
 
 def _rebuilt(subject: Subject) -> Iterator[Step]:
-    with flake_of(CHECKOUT, subject.cli.manifest, subject.lock) as flake:
+    with flake_of(CHECKOUT, subject.baked_file, subject.cli.lock) as flake:
         found = list(differences(flake, host_system(), subject.cli.out.progress()))
     if not found:
         yield Step("rebuild", "same", "every derivation from plan to image, built again")
@@ -96,13 +117,15 @@ def _rebuilt(subject: Subject) -> Iterator[Step]:
         yield Step.of("rebuild", difference, "")
 
 
-def _loaded(archive: Archive) -> Step:
-    if not succeeds(["docker", "image", "inspect", archive.image_id]):
-        tag = archive.tag
-        if not succeeds(["docker", "image", "inspect", tag]):
-            return check_loaded(archive, None, lambda: archive.path)
-        return _against(archive, tag)
-    return check_loaded(archive, archive.image_id, lambda: archive.path)
+def _loaded(subject: Subject, archive: Archive) -> Step:
+    """The image that the box was started from, else the one built last, as docker has it now."""
+    record = subject.record
+    wanted = record.image_id if record is not None and record.image_id else subject.last_id
+    if not succeeds(["docker", "image", "inspect", wanted]):
+        return Step("image", "absent", f"no engine has {wanted}")
+    if wanted == archive.image_id:
+        return Step("image", "same", f"{wanted} and its {len(archive.diff_ids)} layers")
+    return _against(archive, wanted)
 
 
 def _against(archive: Archive, other: str) -> Step:
@@ -127,8 +150,8 @@ def _box(subject: Subject) -> Step:
     }
     sealed = json.loads(engine_named(record.engine).read(record, str(Paths().sentinel)))["digests"]
     if record.engine != "process":
-        expected["closure"] = subject.built.closure_digest
-        expected["image"] = _stated_image(subject.built, sealed["image"])
+        expected["closure"] = subject.fresh.closure_digest
+        expected["image"] = _stated_image(subject.fresh, sealed["image"])
     step = check_chain(expected, sealed, "the sentinel")
     return step if step.outcome == "different" else _meta(subject, expected)
 

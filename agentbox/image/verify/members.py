@@ -103,6 +103,14 @@ class Archive:
         """Those of one layer."""
         return of_tar(self._open(self._layers[index]))
 
+    def read(self, layer: str, path: str) -> bytes:
+        """One file of a layer. Raises AgentboxError when the layer has none of that path."""
+        with tarfile.open(fileobj=self._open(self._layers[self.names.index(layer)]), mode="r|*") as tar:
+            for info in tar:
+                if info.name == path and (stream := tar.extractfile(info)):
+                    return stream.read()
+        raise AgentboxError(f"cannot read {path} of {self.path}: layer {layer} has no such file")
+
     def damaged_blobs(self) -> Iterator[str]:
         """One sentence a blob whose bytes do not have the digest that is its name."""
         for info in self._tar:

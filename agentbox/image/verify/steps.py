@@ -1,7 +1,7 @@
 """The steps of `agentbox verify` that need no running box, each a function that ends in one `Step`."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -88,15 +88,6 @@ def check_blobs(archive: Archive) -> Step:
     """Every blob of the archive has the digest that is its name."""
     damaged = next(archive.damaged_blobs(), None)
     return Step.of("blobs", damaged, "every blob of the archive has its digest")
-
-
-def check_loaded(archive: Archive, loaded_id: str | None, save: Callable[[], Path]) -> Step:
-    """The engine's image is the archive's. `save` writes the engine's image to a file when the ids differ."""
-    if loaded_id is None:
-        return Step("image", "absent", "the engine has no such image")
-    if loaded_id == archive.image_id:
-        return Step("image", "same", f"{archive.image_id} and its {len(archive.diff_ids)} layers")
-    return against(archive, save())
 
 
 def against(archive: Archive, file: Path) -> Step:

@@ -78,7 +78,7 @@ class CommonContract:
     async def test_C04_errors_survive_http(self) -> None:
         """error -> problem -> error gives the same class, sentence and members."""
         for kind in ERRORS.values():
-            error = kind("cannot do it: so", **{name: f"<{name}>" for name in kind.names})
+            error = kind("cannot do it: so", **_members(kind))
             again = from_problem(error.to_problem("r-1"), error.status)
             assert (type(again), again.message, again.members) == (kind, error.message, error.members)
 
@@ -100,6 +100,10 @@ class CommonContract:
     async def use(self, adapter: Any) -> list[Any]:
         """Uses the slot a little; returns the records that came back."""
         raise NotImplementedError
+
+
+def _members(kind: type[AdapterError]) -> dict[str, Any]:
+    return {name: f"<{name}>" for name in kind.names}
 
 
 async def _run(found: Any) -> None:

@@ -249,8 +249,8 @@ class FileClauses:
         while error is None:
             try:
                 events += await adapter.append([new(data={"x": "y" * 1000})])
-            except QuotaExceeded as found:
-                error = found
+            except QuotaExceeded as refusal:
+                error = refusal
         assert error.members["config_path"] == "adapters.events.max_size"
         assert (await adapter.health()).state == "down"
         found = await everything(adapter)

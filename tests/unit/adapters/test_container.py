@@ -90,7 +90,12 @@ async def test_a_slot_that_goes_is_noticed_and_comes_back(box):
     async with box.started() as container:
         beads = container.beads
         shutil.rmtree(box.paths.slot("beads"))
-        await until(lambda: box.metric("agentbox_adapter_transitions_total", slot="beads", **{"from": "ready", "to": "down"}) == 1, "down")
+        await until(
+            lambda: (
+                box.metric("agentbox_adapter_transitions_total", slot="beads", **{"from": "ready", "to": "down"}) == 1
+            ),
+            "down",
+        )
         await until(lambda: state(container, "beads") == "ok", "beads came back")
         bead, _ = await beads.create_epic(spec())
         assert await beads.show(bead.id) == bead
@@ -119,18 +124,32 @@ async def test_a_connection_error_in_a_call_triggers_a_check(box):
         path.parent.mkdir()
         path.write_bytes(b"")
         container._slots["beads"].suspect()
-        await until(lambda: box.metric("agentbox_adapter_transitions_total", slot="beads", **{"from": "ready", "to": "down"}) == 1, "down")
+        await until(
+            lambda: (
+                box.metric("agentbox_adapter_transitions_total", slot="beads", **{"from": "ready", "to": "down"}) == 1
+            ),
+            "down",
+        )
 
 
 async def test_transitions_are_journalled(box):
     """slot.ready of each slot at the start, slot.down with the reason, and never a path of the host's."""
     async with box.started() as container:
         shutil.rmtree(box.paths.slot("beads"))
-        await until(lambda: box.metric("agentbox_adapter_transitions_total", slot="beads", **{"from": "connecting", "to": "ready"}) == 2, "back")
+        await until(
+            lambda: (
+                box.metric("agentbox_adapter_transitions_total", slot="beads", **{"from": "connecting", "to": "ready"})
+                == 2
+            ),
+            "back",
+        )
         await container.journal.drain()
         events = await everything(container.events)
     told = [(event.type, event.data["slot"]) for event in events]
-    assert told[:2] in ([("slot.ready", "beads"), ("slot.ready", "events")], [("slot.ready", "events"), ("slot.ready", "beads")])
+    assert told[:2] in (
+        [("slot.ready", "beads"), ("slot.ready", "events")],
+        [("slot.ready", "events"), ("slot.ready", "beads")],
+    )
     assert told[2:] == [("slot.down", "beads"), ("slot.ready", "beads")]
     assert next(event.data["reason"] for event in events if event.type == "slot.down") == "beads.db is gone"
 
@@ -155,7 +174,9 @@ async def test_reconfigure_changes_over(box):
 async def test_calls_in_flight_keep_their_instance(box):
     """Work that is under way while the slot changes over is done, none of it twice."""
     async with box.started() as container:
-        creating = [asyncio.create_task(container.beads.create_epic(spec(f"{n}", dedup_key=f"{n}"))) for n in range(200)]
+        creating = [
+            asyncio.create_task(container.beads.create_epic(spec(f"{n}", dedup_key=f"{n}"))) for n in range(200)
+        ]
         container.reconfigure("beads", box.config("beads", "local-sqlite", lease_seconds=30))
         found = await asyncio.gather(*creating)
         assert all(created for _, created in found)

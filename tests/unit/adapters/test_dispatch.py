@@ -7,7 +7,7 @@ import pytest
 
 from agentbox.adapters.context import CallContext, calling
 from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterTimeout, NotFound, SlotUnavailable
+from agentbox.adapters.errors import AdapterTimeout, NotFound, SlotUnavailable, ValidationError
 from agentbox.adapters.methods import METHODS
 from agentbox.adapters.orchestrator.contract import AgentSpec
 from agentbox.testing.contracts.beads_common import LEASE, a_task, spec
@@ -54,7 +54,10 @@ async def test_calls_are_counted_by_outcome(box):
 
         assert count("beads", "create_epic", "local-sqlite", "ok") == 2
         assert count("beads", "show", "local-sqlite", "not_found") == 1
-        assert box.metric("agentbox_adapter_duration_seconds_count", slot="beads", method="claim", impl="local-sqlite") == 1
+        assert (
+            box.metric("agentbox_adapter_duration_seconds_count", slot="beads", method="claim", impl="local-sqlite")
+            == 1
+        )
         assert box.metric("agentbox_adapter_stream_items_total", slot="events", method="subscribe") == 1
 
 
@@ -196,3 +199,15 @@ async def test_a_subscriber_through_the_proxy_misses_nothing(box):
         await container.stop()
         await until(waiting.done, "told")
         assert isinstance(waiting.exception(), SlotUnavailable)
+
+
+async def test_deep_nesting_is_a_validation_error(box):
+    """Not a crash of the walk: for who sends it, and for the process."""
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    async with box.started(privacy={"enabled": True, "policy": {"beads": "soft", "events": "soft"}}) as container:
+        with pytest.raises(ValidationError):
+            await container.beads.create_epic(spec(data={"x": deep}))
+        with pytest.raises(ValidationError):
+            await container.events.append([new(data={"x": deep})])

@@ -19,8 +19,10 @@ FILL = st.sampled_from(["", "x", "the key is ", "\n"])
 TEXT = st.tuples(FILL, FILL).map(lambda around: f"{around[0]} {PLANTED} {around[1]}")
 TREES = st.recursive(
     TEXT,
-    lambda inner: st.lists(st.one_of(inner, st.integers(), st.none()), max_size=3)
-    | st.dictionaries(st.one_of(st.sampled_from(["a", "b"]), TEXT), inner, max_size=3),
+    lambda inner: (
+        st.lists(st.one_of(inner, st.integers(-1000, 1000), st.none()), max_size=3)
+        | st.dictionaries(st.one_of(st.sampled_from(["a", "b"]), TEXT), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 TINY = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -69,7 +71,9 @@ def test_events(box, subject, data):
     """append, with several events in a call."""
 
     async def work(container):
-        await container.events.append([NewEvent(type="a", data={"tree": data}, subject=subject), NewEvent(type="b", data={})])
+        await container.events.append(
+            [NewEvent(type="a", data={"tree": data}, subject=subject), NewEvent(type="b", data={})]
+        )
 
     found = stored(type(box), work)
     assert b"[SECRET]" in found

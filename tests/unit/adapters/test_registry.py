@@ -38,7 +38,11 @@ def test_a_shipped_class_says_what_it_is(slot, impl):
     ("slot", "impl", "sentence"),
     [
         ("beads", "sqlte", 'adapters.beads.use = "sqlte" is unknown; allowed: local-sqlite, off'),
-        ("beads", "external-pg", 'adapters.beads.use = "external-pg" has no class in this release; allowed: local-sqlite, off'),
+        (
+            "beads",
+            "external-pg",
+            'adapters.beads.use = "external-pg" has no class in this release; allowed: local-sqlite, off',
+        ),
         ("memory", "local-sqlite", 'adapters.memory.use = "local-sqlite" has no class in this release; allowed: off'),
     ],
 )

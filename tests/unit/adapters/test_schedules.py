@@ -13,7 +13,8 @@ MOMENTS = st.integers(0, 10**9).map(lambda ms: START + timedelta(milliseconds=ms
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("PT60S", 60), ("PT1M", 60), ("PT1H30M", 5400), ("P1D", 86400), ("P2W", 1209600), ("P1DT1S", 86401)]
+    ("text", "seconds"),
+    [("PT60S", 60), ("PT1M", 60), ("PT1H30M", 5400), ("P1D", 86400), ("P2W", 1209600), ("P1DT1S", 86401)],
 )
 def test_durations(text, seconds):
     """ISO 8601, without months and years."""

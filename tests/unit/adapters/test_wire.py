@@ -81,7 +81,9 @@ def test_times_need_an_offset(text):
 
 
 @pytest.mark.parametrize(
-    ("contract", "name"), [(c, name) for c in CONTRACTS.values() for name in c.RECORDS], ids=lambda x: getattr(x, "__name__", x)
+    ("contract", "name"),
+    [(c, name) for c in CONTRACTS.values() for name in c.RECORDS],
+    ids=lambda x: getattr(x, "__name__", x),
 )
 def test_each_record_has_a_schema(contract, name):
     """An object schema that allows the members of the record and nothing else."""

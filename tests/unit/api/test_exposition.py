@@ -56,8 +56,6 @@ def test_requests_are_counted_by_closed_labels() -> None:
     assert counted == {
         ("/livez", "GET", "200"): 2, ("/livez", "other", "405"): 1, ("/v1/events/stream", "GET", "200"): 1,
     }  # fmt: skip
-    buckets = {
-        s.labels["le"]: s.value for s in found["http_request_duration_seconds"] if s.name.endswith("_bucket")
-    }
+    buckets = {s.labels["le"]: s.value for s in found["http_request_duration_seconds"] if s.name.endswith("_bucket")}
     assert (buckets[str(BUCKETS[0])], buckets["10.0"], buckets["+Inf"]) == (2, 2, 3)
     assert not any(s.labels.get("route") == "/v1/events/stream" for s in found["http_request_duration_seconds"])

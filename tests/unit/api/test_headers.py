@@ -14,7 +14,9 @@ PLAN = api_plan()
 PUBLIC = replace(PLAN, api=replace(PLAN.api, public_base="https://box.example.org:8443/x", publish_address="10.1.2.3"))
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1:9", "[::1]", "box.example.org:8443", "10.1.2.3"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:80", "127.0.0.1:9", "[::1]", "box.example.org:8443", "10.1.2.3"]
+)
 def test_configured_and_loopback_hosts_pass(host: str) -> None:
     """Case and port do not matter."""
     check_host({"host": host}, allowed_hosts(PUBLIC))
@@ -52,7 +54,9 @@ def test_a_media_type_is_read_without_parameters() -> None:
         check_json({}, ("application/json",))
 
 
-@pytest.mark.parametrize("headers", [{"content-length": "1"}, {"transfer-encoding": "chunked"}, {"content-length": "x"}])
+@pytest.mark.parametrize(
+    "headers", [{"content-length": "1"}, {"transfer-encoding": "chunked"}, {"content-length": "x"}]
+)
 def test_any_announced_body_is_refused(headers: dict[str, str]) -> None:
     """Where a route takes none."""
     with pytest.raises(ValueTooLarge):

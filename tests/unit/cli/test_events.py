@@ -48,7 +48,10 @@ def test_a_changed_byte_is_named(store):
     path.write_bytes(path.read_bytes().replace(b'"n":7', b'"n":8'))
     done = events("events", "verify", str(store.directory))
     assert done.returncode == 1
-    assert done.stdout == "damaged: 2026-01-02.0001.jsonl:3, record 8: the record was altered: its hash is not that of its bytes\n"
+    assert (
+        done.stdout
+        == "damaged: 2026-01-02.0001.jsonl:3, record 8: the record was altered: its hash is not that of its bytes\n"
+    )
     report = json.loads(events("--json", "events", "verify", str(store.directory)).stdout)
     assert (report["ok"], report["error"]["line"]) == (False, 3)
 

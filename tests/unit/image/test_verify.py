@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from small_images import archive, layer
 
+from agentbox.errors import AgentboxError
 from agentbox.image.verify.compare import first_of_images, first_of_members
 from agentbox.image.verify.members import Archive, Member, of_path
-from agentbox.image.verify.steps import against, check_blobs, check_chain, check_folder, check_loaded, check_rendered
+from agentbox.image.verify.steps import against, check_blobs, check_chain, check_folder, check_rendered
 
 FILE = Member("file", "644", "0:0", 3, "a" * 64, "")
 
@@ -92,13 +93,12 @@ def test_the_folder_of_the_box_is_compared(tmp_path: Path) -> None:
     assert "docker-compose.yml: sha256" in found.said
 
 
-def test_an_engine_without_the_image_is_said(tmp_path: Path) -> None:
-    """Nothing to compare is `absent`, neither same nor different; the same id is same without saving the image."""
+def test_a_file_of_a_layer_is_read(tmp_path: Path) -> None:
+    """By layer and path; what is not there is said with both."""
     one, _ = images(tmp_path, {"opt/x": b"1"})
-    opened = Archive(one)
-    never = pytest.fail
-    assert check_loaded(opened, None, never).outcome == "absent"
-    assert check_loaded(opened, opened.image_id, never).outcome == "same"
+    assert Archive(one).read("app", "opt/y") == b"2"
+    with pytest.raises(AgentboxError, match="cannot read opt/z .*layer app has no such file"):
+        Archive(one).read("app", "opt/z")
 
 
 def test_the_chain_names_the_digest_that_breaks() -> None:

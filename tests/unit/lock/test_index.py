@@ -119,7 +119,7 @@ def test_failures_are_told_apart(server: ThreadingHTTPServer) -> None:
     assert shown("http://u:p@h.example.invalid/a/b%2B1.whl") == "b+1.whl"
 
 
-def test_pip_configuration() -> None:
+def test_pip_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command's section outranks the global one, the environment both; extra indexes and link folders are left out."""
     listed = (
         ":env:.index-url='http://env.example.invalid'\nglobal.index-url='http://global.example.invalid'\n"
@@ -128,6 +128,7 @@ def test_pip_configuration() -> None:
     )
     found = _settings(listed)
     assert found == {"index-url": "http://env.example.invalid", "proxy": "http://q.example.invalid"}
+    monkeypatch.setenv("PIP_FIND_LINKS", "/wheels")
     made = PipConfig("u", found).environment
     assert made["PIP_INDEX_URL"] == "http://env.example.invalid"
-    assert (made["PIP_EXTRA_INDEX_URL"], made["PIP_FIND_LINKS"]) == ("", "")
+    assert (made["PIP_CONFIG_FILE"], made["PIP_FIND_LINKS"]) == ("/dev/null", "")

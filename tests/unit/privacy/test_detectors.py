@@ -27,7 +27,12 @@ FOUND = {
     ],
     "email": ["jane.doe+tag@mail.example.org", "x@y.io"],
     "phone": ["+49 30 1234567", "+14155550123", "(415) 555-0123", "415-555-0123"],
-    "account_number": ["DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19", "4111 1111 1111 1111", "5500-0000-0000-0004"],
+    "account_number": [
+        "DE89370400440532013000",
+        "GB29 NWBK 6016 1331 9268 19",
+        "4111 1111 1111 1111",
+        "5500-0000-0000-0004",
+    ],
     "url": ["postgres://user:pw@db.example.org/x", "https://a:b@example.org"],
 }
 LEFT = {
@@ -76,13 +81,17 @@ def test_values_under_a_name(text, wanted):
     assert masked(text, RULES["secret"](text))[0] == wanted
 
 
-@pytest.mark.parametrize("key", ["password", "db_password", "apiKey", "API_KEY", "github-token", "clientSecret", "private_key"])
+@pytest.mark.parametrize(
+    "key", ["password", "db_password", "apiKey", "API_KEY", "github-token", "clientSecret", "private_key"]
+)
 def test_names_of_secrets(key):
     """In the usual spellings."""
     assert names_secret(key)
 
 
-@pytest.mark.parametrize("key", ["", "tokens_used", "max_tokens", "passwords_file", "secretary", "keyboard", "key", "title"])
+@pytest.mark.parametrize(
+    "key", ["", "tokens_used", "max_tokens", "passwords_file", "secretary", "keyboard", "key", "title"]
+)
 def test_names_of_other_things(key):
     """Counts and words that only begin so."""
     assert not names_secret(key)

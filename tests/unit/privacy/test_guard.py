@@ -40,7 +40,9 @@ def test_masked_text_passes_unchanged():
     assert not twice.counts
 
 
-@pytest.mark.parametrize("made", [guard("off"), guard(enabled=False), guard(mode="off"), Guard(detectors=RULES, policies={})])
+@pytest.mark.parametrize(
+    "made", [guard("off"), guard(enabled=False), guard(mode="off"), Guard(detectors=RULES, policies={})]
+)
 def test_off_touches_nothing(made):
     """By slot, by mode, as a whole, or without a policy."""
     assert clean(made, {"x": KEY}, ("/x",)).document == {"x": KEY}

@@ -1,0 +1,84 @@
+"""A mount namespace whose root is the caller's root, for programs that a chroot would stop.
+
+The kernel refuses a user namespace to a process whose root is not the root of its mount namespace (user_namespaces(7),
+EPERM), and pivot_root(2) wants the root to be a mount point. Nix builds in the first, container engines do the second,
+so neither works below a plain chroot (a rescue system, a build root). Standard library only, and safe after fork.
+"""
+
+import ctypes
+import os
+from collections.abc import Callable
+
+_CLONE_NEWNS = 0x00020000  # linux/sched.h
+_CLONE_NEWUSER = 0x10000000
+_MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18  # linux/mount.h
+_MNT_DETACH = 2
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}  # system call numbers; libc has no wrapper
+
+
+def needed() -> bool:
+    """True for root inside a chroot, told by the kernel's own answer: it refuses a user namespace with EPERM there."""
+    if os.geteuid() != 0 or os.uname().machine not in _PIVOT_ROOT:
+        return False
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if _libc().unshare(_CLONE_NEWUSER) == 0 else ctypes.get_errno())
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1 and _chrooted()
+
+
+def preparation() -> Callable[[], None] | None:
+    """For `preexec_fn` of a program that needs it: `enter` inside a chroot, else None."""
+    return enter if needed() else None
+
+
+def enter() -> None:
+    """Moves this process into a mount namespace of its own with today's root on top. Raises OSError."""
+    libc = _libc()
+    _checked(libc.unshare(_CLONE_NEWNS))
+    root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    here = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    _checked(libc.setns(here, _CLONE_NEWNS))  # resets root and cwd to the namespace's own root
+    os.fchdir(root)
+    _checked(libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
+    _checked(libc.mount(b".", b".", None, _MS_BIND | _MS_REC, None))
+    os.chdir("..")
+    os.chdir(_name_of(root))
+    _checked(libc.syscall(_PIVOT_ROOT[os.uname().machine], b".", b"."))
+    _checked(libc.umount2(b".", _MNT_DETACH))
+    os.chroot(".")
+    os.chdir("/")
+    os.close(root)
+    os.close(here)
+
+
+def _name_of(folder: int) -> str:
+    """The folder's name in its parent, told by inode: /proc shows the path as seen from a root that is gone."""
+    wanted = os.fstat(folder)
+    with os.scandir(".") as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False) and entry.inode() == wanted.st_ino:
+                return entry.name
+    raise OSError(2, "the root has no name in its parent")
+
+
+def _chrooted() -> bool:
+    """True when some folder above the root exists, seen from a child that went to its mount namespace's root."""
+    child = os.fork()
+    if child == 0:
+        mine = os.stat("/")
+        here = os.open("/proc/self/ns/mnt", os.O_RDONLY)
+        if _libc().unshare(_CLONE_NEWNS) or _libc().setns(here, _CLONE_NEWNS):
+            os._exit(2)
+        seen = os.stat("/")
+        os._exit(0 if (mine.st_dev, mine.st_ino) != (seen.st_dev, seen.st_ino) else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

@@ -1,0 +1,33 @@
+"""The private folders of an agent."""
+
+import os
+from pathlib import Path
+
+from agentbox.agents import home
+
+
+def test_both_are_private(tmp_path: Path) -> None:
+    """0700, made once, kept by the next life."""
+    made = home.make(tmp_path / "agent")
+    (made[1] / "kept").touch()
+    assert home.make(tmp_path / "agent") == made
+    assert [path.stat().st_mode & 0o777 for path in (*made, tmp_path / "agent")] == [0o700] * 3
+    assert (made[1] / "kept").exists()
+
+
+def test_all_of_it_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    """Closed folders too; a link is removed, what it leads to stays."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").touch()
+    folder = tmp_path / "agent"
+    private, _ = home.make(folder)
+    (private / "link").symlink_to(outside)
+    (private / "closed" / "in").mkdir(parents=True)
+    (private / "closed" / "in").chmod(0)
+    (private / "closed").chmod(0)
+    home.remove(folder)
+    home.remove(folder)
+    assert not folder.exists()
+    assert (outside / "file").exists()
+    assert os.access(outside, os.W_OK)

@@ -1,0 +1,51 @@
+"""When an agent is started again."""
+
+import pytest
+
+from agentbox import clock
+from agentbox.adapters.orchestrator.contract import ExitReason, ExitRecord
+from agentbox.agents import restart
+
+
+def end(code: int | None = 0, reason: ExitReason = "exit") -> ExitRecord:
+    return ExitRecord(code=code, signal=None, reason=reason, at=clock.now())
+
+
+@pytest.mark.parametrize(
+    ("policy", "record", "again"),
+    [
+        ("never", end(1), False),
+        ("on-failure", end(0), False),
+        ("on-failure", end(1), True),
+        ("on-failure", end(None, "signal"), True),
+        ("on-failure", end(None, "lost"), True),
+        ("on-failure", end(0, "terminated"), False),
+        ("always", end(0), True),
+        ("always", end(1, "timeout"), True),
+        ("always", end(None, "terminated"), False),
+    ],
+)
+def test_the_policy_decides(policy: restart.Policy, record: ExitRecord, again: bool) -> None:
+    """A requested stop is final; `on-failure` means anything but code 0."""
+    assert restart.wanted(policy, record) is again
+
+
+def test_delays_double_to_a_bound() -> None:
+    """1, 2, 4, 8, 16 s, then the 6th within 300 s is refused."""
+    moments: list[float] = []
+    found = []
+    while (wait := restart.delay(moments, 100.0 + len(moments), 0)) is not None:
+        found.append(wait)
+        moments.append(100.0 + len(moments))
+    assert found == [1, 2, 4, 8, 16]
+
+
+def test_old_restarts_are_forgotten() -> None:
+    """Only those of the last 300 s count."""
+    assert restart.delay([0, 1, 2, 3, 4], 305, 0) == 1
+    assert restart.delay([0, 1, 2, 3, 299], 302.5, 0) == 4
+
+
+def test_a_steady_life_starts_anew() -> None:
+    """After 300 s of life the next wait is the first again."""
+    assert restart.delay([100, 200], 401, 301) == 1

@@ -1,0 +1,188 @@
+"""The launcher, its reapers and real processes."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentbox.sandbox import Launch, SpawnFailed, tree
+from agentbox.sandbox.client import Agent, Launcher
+from agentbox.testing.until import until
+
+
+@pytest.fixture
+async def launcher() -> AsyncIterator[Launcher]:
+    made = Launcher()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Launch:
+    return Launch(argv=("true",), env={"PATH": "/usr/bin:/bin"}, cwd=str(tmp_path), roots=(str(tmp_path.resolve()),))
+
+
+def shell(launch: Launch, script: str) -> Launch:
+    return replace(launch, argv=("sh", "-c", script))
+
+
+async def read_all(fd: int) -> bytes:
+    def read() -> bytes:
+        with os.fdopen(fd, "rb") as stream:
+            return stream.read()
+
+    return await asyncio.to_thread(read)
+
+
+async def over(agent: Agent) -> tuple[int | None, int | None, str]:
+    """Waits for the end; code, signal, cause."""
+    async with asyncio.timeout(10):
+        ended = await agent.ended
+    agent.close_descriptors()
+    return ended.code, ended.signal, ended.cause
+
+
+def below(pid: int | None) -> list[int]:
+    """Living descendants of a process, itself included."""
+    assert pid is not None
+    table = tree.scan()
+    rows = [table[pid]] if pid in table else []
+    return [row.pid for row in [*rows, *tree.descendants(table, [pid])] if row.state not in "ZX"]
+
+
+async def test_the_leader_is_in_a_session_of_its_own(launcher: Launcher, launch: Launch) -> None:
+    """Session and group are the leader's own; its parent is the reaper, whose parent is the launcher."""
+    agent = await launcher.spawn(replace(launch, argv=("sleep", "1000")))
+    pid = agent.started.pid
+    assert os.getsid(pid) == os.getpgid(pid) == pid
+    table = tree.scan()
+    assert table[pid].parent == agent.started.reaper
+    assert table[agent.started.reaper].parent == launcher.pid
+    agent.end(0)
+    assert await over(agent) == (None, signal.SIGTERM, "")
+
+
+@pytest.mark.parametrize(
+    ("changed", "stage"),
+    [
+        ({"argv": ("no-such-program",)}, "exec"),
+        ({"argv": ("/",)}, "exec"),
+        ({"argv": ("true", "x" * 3_000_000)}, "exec"),
+        ({"cwd": "/usr"}, "cwd"),
+        ({"cwd": "/no/such"}, "cwd"),
+    ],
+)
+async def test_a_failure_names_its_stage(
+    launcher: Launcher, launch: Launch, changed: dict[str, object], stage: str
+) -> None:
+    """SpawnFailed tells the stage, no descriptor leaks, and the next spawn works."""
+    await over(await launcher.spawn(launch))
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    with pytest.raises(SpawnFailed) as caught:
+        await launcher.spawn(replace(launch, **changed))  # type: ignore[arg-type]
+    assert caught.value.stage == stage
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    assert await over(await launcher.spawn(launch)) == (0, None, "")
+
+
+async def test_limits_hold_for_the_leader(launcher: Launcher, launch: Launch) -> None:
+    """What the leader measured is what was asked for, and it may not raise it."""
+    asked = replace(shell(launch, "ulimit -Hn; nice; ulimit -n 99999"), fds=77, cpu=1, memory=1 << 30)
+    agent = await launcher.spawn(asked)
+    found = agent.started.measured
+    assert (found["nofile"], found["data"], found["cpus"], found["nice"]) == (77, 1 << 30, 1, 10)
+    assert found["no_new_privs"]
+    assert (await read_all(agent.stdout)).split() == [b"77", b"10"]
+
+
+async def test_a_tree_that_will_not_end_is_killed(launcher: Launcher, launch: Launch) -> None:
+    """TERM ignored by all: gone right after the grace, double-forked and re-sessioned processes too."""
+    inner = "trap '' TERM HUP; sleep 1000; sleep 1000"
+    agent = await launcher.spawn(shell(launch, f"trap '' TERM; (setsid sh -c \"{inner}\" &); sleep 1000; sleep 1000"))
+    await until(lambda: len(below(agent.started.reaper)) >= 4, "the tree is there")
+    reaper, start = agent.started.reaper, time.monotonic()
+    agent.end(0.2)
+    await over(agent)
+    assert 0.2 <= time.monotonic() - start < 2
+    assert below(reaper) == []
+
+
+async def test_a_fork_bomb_ends(launcher: Launcher, launch: Launch) -> None:
+    """Processes that fork as fast as they can are all gone, and the limit is told."""
+    bomb = replace(shell(launch, "f() { f & f & wait; }; f"), pids=60)
+    agent = await launcher.spawn(bomb)
+    reaper = agent.started.reaper
+    async with asyncio.timeout(20):
+        ended = await agent.ended
+    assert ended.cause == "limit"
+    assert ended.breach is not None
+    assert ended.breach.limit == "pids"
+    assert below(reaper) == []
+    agent.close_descriptors()
+
+
+async def test_time_is_bounded(launcher: Launcher, launch: Launch) -> None:
+    """After `wall_seconds` the tree ends, cause `timeout`, however deaf it is."""
+    deaf = replace(shell(launch, "trap '' TERM; sleep 1000; sleep 1000"), wall_seconds=0.2, grace_seconds=0.2)
+    agent = await launcher.spawn(deaf)
+    assert await over(agent) == (None, signal.SIGKILL, "timeout")
+
+
+@pytest.mark.parametrize("victim", ["reaper", "launcher"])
+async def test_a_killed_keeper_takes_the_tree_along(launcher: Launcher, launch: Launch, victim: str) -> None:
+    """SIGKILL of reaper or launcher: nothing of the tree lives when the end is told; the next spawn works."""
+    agent = await launcher.spawn(shell(launch, "(setsid sleep 1000 &); sleep 1000 & sleep 1000"))
+    await until(lambda: len(below(agent.started.reaper)) >= 5, "the tree is there")
+    members = below(agent.started.reaper)
+    pid = agent.started.reaper if victim == "reaper" else launcher.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert (await over(agent))[2] == "launcher"
+    await until(lambda: not [one for one in members if below(one)], "the tree is gone", seconds=5)
+    assert await over(await launcher.spawn(launch)) == (0, None, "")
+
+
+async def test_a_stopped_leader_still_ends(launcher: Launcher, launch: Launch) -> None:
+    """A tree under SIGSTOP gets its TERM and leaves without waiting for the grace."""
+    agent = await launcher.spawn(replace(launch, argv=("sleep", "1000")))
+    agent.signal(signal.SIGSTOP)
+    await until(lambda: tree.scan()[agent.started.pid].state == "T", "it is stopped")
+    agent.end(30)
+    assert await over(agent) == (None, signal.SIGTERM, "")
+
+
+async def test_many_at_once(launcher: Launcher, launch: Launch) -> None:
+    """50 spawns side by side each give their own exact code."""
+    agents = await asyncio.gather(*(launcher.spawn(shell(launch, f"exit {n}")) for n in range(50)))
+    assert [await over(agent) for agent in agents] == [(n, None, "") for n in range(50)]
+
+
+async def test_a_cancelled_spawn_leaves_no_process(launcher: Launcher, launch: Launch) -> None:
+    """Whenever it is cancelled, no reaper and no leader stays."""
+    await over(await launcher.spawn(launch))
+    for delay in (0, 0.0005, 0.001, 0.002, 0.004):
+        task = asyncio.create_task(launcher.spawn(replace(launch, argv=("sleep", "1000"))))
+        await asyncio.sleep(delay)
+        task.cancel()
+        (found,) = await asyncio.gather(task, return_exceptions=True)
+        if isinstance(found, Agent):
+            found.end(0)
+            await over(found)
+    await until(lambda: below(launcher.pid) == [launcher.pid], "only the launcher is left")
+
+
+async def test_close_ends_everything(launch: Launch) -> None:
+    """After `close` neither the launcher nor any tree lives; closing again does nothing."""
+    launcher = Launcher()
+    agent = await launcher.spawn(shell(launch, "(setsid sleep 1000 &); sleep 1000"))
+    await until(lambda: len(below(agent.started.reaper)) >= 4, "the tree is there")
+    members = below(launcher.pid)
+    await launcher.close()
+    await launcher.close()
+    await until(lambda: not [pid for pid in members if below(pid)], "nothing lives", seconds=5)
+    agent.close_descriptors()
