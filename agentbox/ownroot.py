@@ -56,8 +56,8 @@ def _name_of(folder: int) -> str:
     wanted = os.fstat(folder)
     with os.scandir(".") as entries:
         for entry in entries:
-            if entry.is_dir(follow_symlinks=False) and entry.inode() == wanted.st_ino:
-                return entry.name
+            if entry.is_dir(follow_symlinks=False) and os.path.samestat(wanted, os.stat(entry.name)):  # noqa: PTH116
+                return entry.name  # by stat, for a directory entry has the inode that lies below a mount
     raise OSError(2, "the root has no name in its parent")
 
 

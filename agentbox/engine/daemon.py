@@ -10,6 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from agentbox import ownroot
 from agentbox.engine.command import succeeds
 from agentbox.errors import AgentboxError, ExitCode
 
@@ -43,7 +44,7 @@ def start(folder: Path) -> None:
     with log.open("ab") as stream:
         process = subprocess.Popen(
             [shutil.which("dockerd") or "/usr/sbin/dockerd"],
-            stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True, cwd="/",
+            stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True, cwd="/", preexec_fn=ownroot.preparation(),
         )  # fmt: skip
     (folder / "dockerd.json").write_text(json.dumps({"pid": process.pid, "start_ticks": start_ticks(process.pid)}))
     deadline = time.monotonic() + _WAIT_SECONDS

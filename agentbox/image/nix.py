@@ -4,6 +4,7 @@ import re
 import subprocess
 from collections.abc import Sequence
 
+from agentbox import ownroot
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.image.nixlog import Watch
 from agentbox.lock.nixstore import nix_environment
@@ -22,8 +23,9 @@ def run_nix(arguments: Sequence[str], progress: Progress | None = None, *, doing
     argv = ["nix", *arguments, "--log-format", "internal-json", "--max-jobs", "auto", "--no-write-lock-file"]
     try:
         process = subprocess.Popen(
-            argv, env=nix_environment(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
+            argv, env=nix_environment(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            preexec_fn=ownroot.preparation(),
+        )  # fmt: skip
     except FileNotFoundError as error:
         raise AgentboxError(
             f"cannot {doing}: Nix is not installed",

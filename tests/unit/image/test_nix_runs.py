@@ -108,12 +108,6 @@ def git(folder: Path, *arguments: str) -> str:
     return subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True, text=True).stdout
 
 
-def test_the_checkout_itself_is_the_flake(checkout: Path) -> None:
-    """Its own manifest and lock need no copy."""
-    with flake_of(checkout, checkout / "agentbox.toml", checkout / "agentbox.lock") as flake:
-        assert flake == f"git+file://{checkout}"
-
-
 def test_untracked_sources_stop_the_build(checkout: Path) -> None:
     """Exit 2, naming them; what git ignores is no source."""
     (checkout / ".gitignore").write_text("*.pyc\n")

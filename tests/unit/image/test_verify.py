@@ -63,6 +63,15 @@ def test_the_order_of_differences(other: Member | None, what: str) -> None:
     assert found.what == what
 
 
+def test_sources_are_named_before_what_follows_from_them() -> None:
+    """A changed module changes its byte code, RECORD and the listing too: the module is what is said."""
+    paths = ["opt/agentbox/share/files/app.json", "s/__pycache__/a.pyc", "s/x.dist-info/RECORD", "s/z.py"]
+    other = Member("file", "644", "0:0", 3, "b" * 64, "")
+    found = first_of_members("layer app", dict.fromkeys(paths, FILE), dict.fromkeys(paths, other))
+    assert found is not None
+    assert found.path == "s/z.py"
+
+
 def test_a_flipped_byte_in_a_blob_is_found(tmp_path: Path) -> None:
     """The quick check hashes every blob."""
     one, _ = images(tmp_path, {"opt/x": b"1"})
@@ -97,7 +106,7 @@ def test_a_file_of_a_layer_is_read(tmp_path: Path) -> None:
     """By layer and path; what is not there is said with both."""
     one, _ = images(tmp_path, {"opt/x": b"1"})
     assert Archive(one).read("app", "opt/y") == b"2"
-    with pytest.raises(AgentboxError, match="cannot read opt/z .*layer app has no such file"):
+    with pytest.raises(AgentboxError, match=r"cannot read opt/z .*layer app has no such file"):
         Archive(one).read("app", "opt/z")
 
 

@@ -1,0 +1,43 @@
+"""A root of one's own, so that Nix's sandbox and container engines work inside a chroot."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentbox import ownroot
+
+CHECKOUT = Path(ownroot.__file__).resolve().parents[1]
+INSIDE = """
+import os, subprocess, sys
+sys.path.insert(0, sys.argv[1])
+from agentbox import ownroot
+before = subprocess.run(["unshare", "--user", "true"], capture_output=True).returncode
+after = subprocess.run(["unshare", "--user", "true"], capture_output=True, preexec_fn=ownroot.enter).returncode
+names = subprocess.run(["ls", "/"], capture_output=True, text=True, preexec_fn=ownroot.enter).stdout.split()
+print(ownroot.needed(), before != 0, after == 0, sorted(names) == sorted(os.listdir("/")))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="making a chroot needs root")
+def test_inside_a_chroot_a_user_namespace_works_again(tmp_path: Path) -> None:
+    """In a chroot the kernel refuses a user namespace; after `enter` it grants one, and the same root is seen."""
+    script = (
+        f"set -e; mount --bind / {tmp_path}; mkdir -p {tmp_path}/proc; mount -t proc proc {tmp_path}/proc; cd {tmp_path};"
+        # A folder below the mount, so that the root is no mount point, as in a build root.
+        f'exec chroot {tmp_path} {sys.executable} -c "$SCRIPT" {CHECKOUT}'
+    )
+    done = subprocess.run(
+        ["unshare", "--mount", "--pid", "--fork", "sh", "-c", script], capture_output=True, text=True, check=False,
+        env={**os.environ, "SCRIPT": INSIDE},
+    )  # fmt: skip
+    assert done.stdout.strip() == "True True True True", done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user never needs it")
+def test_outside_a_chroot_nothing_is_done() -> None:
+    """On a plain machine there is nothing to prepare."""
+    assert not ownroot.needed()
+    assert ownroot.preparation() is None
