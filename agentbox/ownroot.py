@@ -8,6 +8,7 @@ so neither works below a plain chroot (a rescue system, a build root). Standard 
 import ctypes
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 _CLONE_NEWNS = 0x00020000  # linux/sched.h
 _CLONE_NEWUSER = 0x10000000
@@ -56,21 +57,20 @@ def _name_of(folder: int) -> str:
     wanted = os.fstat(folder)
     with os.scandir(".") as entries:
         for entry in entries:
-            if entry.is_dir(follow_symlinks=False) and os.path.samestat(wanted, os.stat(entry.name)):  # noqa: PTH116
+            if entry.is_dir(follow_symlinks=False) and os.path.samestat(wanted, Path(entry.name).stat()):
                 return entry.name  # by stat, for a directory entry has the inode that lies below a mount
     raise OSError(2, "the root has no name in its parent")
 
 
 def _chrooted() -> bool:
-    """True when some folder above the root exists, seen from a child that went to its mount namespace's root."""
+    """True when the mount namespace has another root than this process, seen from a child that went there."""
     child = os.fork()
     if child == 0:
-        mine = os.stat("/")
+        mine = Path("/").stat()
         here = os.open("/proc/self/ns/mnt", os.O_RDONLY)
         if _libc().unshare(_CLONE_NEWNS) or _libc().setns(here, _CLONE_NEWNS):
             os._exit(2)
-        seen = os.stat("/")
-        os._exit(0 if (mine.st_dev, mine.st_ino) != (seen.st_dev, seen.st_ino) else 1)
+        os._exit(1 if os.path.samestat(mine, Path("/").stat()) else 0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

@@ -42,8 +42,8 @@ class Process:
             require_readable([CHECKOUT, Path(sys.prefix), Path(sys.executable).resolve()])
         self._refuse_second(root)
         paths = Paths(root)
-        _lay_out(paths, start)
-        process = _boot(paths, start)
+        lay_out(paths, start)
+        process = boot(paths, start)
         return BoxRecord(
             engine=self.name, name=start.plan.name, api_url=f"http://{_host(start)}:{start.plan.api.port}",
             plan_digest=start.plan.digest, strict=start.strict, root=str(root), project=str(start.project or ""),
@@ -106,7 +106,7 @@ class Process:
                 )
 
 
-def _lay_out(paths: Paths, start: Start) -> None:
+def lay_out(paths: Paths, start: Start) -> None:
     """Writes the files that the image would hold, and the folders that mounts would be; owned by the box's user."""
     from agentbox.render import config_layer, supervisord
 
@@ -140,7 +140,8 @@ def _give(root: Path) -> None:
             os.lchown(path, BOX_UID, BOX_UID)
 
 
-def _boot(paths: Paths, start: Start) -> subprocess.Popen[bytes]:
+def boot(paths: Paths, start: Start) -> subprocess.Popen[bytes]:
+    """Starts the boot over what lies below the prefix, in a session of its own, as the box's user."""
     log = _log(paths.prefix)
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     if os.geteuid() == 0:

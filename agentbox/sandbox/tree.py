@@ -78,13 +78,16 @@ def send_one(pid: int, number: int) -> bool:
     return True
 
 
-def freeze(root: int) -> list[Process]:
-    """Stops everything below `root`, newcomers included, and returns it."""
+def freeze(root: int, keep: Collection[int] = ()) -> list[Process]:
+    """Stops everything below `root`, newcomers included, and returns it. Children in `keep` are left out with all below.
+
+    Ends when a look finds nothing new, or after 50 looks: something that forks faster than that needs a kernel's bound.
+    """
     seen: set[int] = set()
     rows: list[Process] = []
     for _ in range(_FREEZE_ROUNDS):
-        rows = descendants(scan(), [root])
-        fresh = [row for row in rows if row.pid not in seen]
+        rows = _below(root, keep)
+        fresh = [row for row in rows if row.pid not in seen and row.state not in "ZX"]
         if not fresh:
             break
         send(fresh, signal.SIGSTOP)
@@ -99,14 +102,16 @@ def end_children(keep: Collection[int] = ()) -> None:
     the subreaper, alive or as a zombie that only the subreaper can reap, so a scan without one is proof.
     """
     me = os.getpid()
-    rounds = 0
-    while mine := [row for row in scan().values() if row.parent == me and row.pid not in keep]:
-        if rounds:  # something was born during the first round: a fork bomb is stopped before it is killed
-            for row in mine:
-                send_one(row.pid, signal.SIGSTOP)
-                freeze(row.pid)
-        send(descendants(scan(), [row.pid for row in mine]), signal.SIGKILL)
-        for row in mine:
-            send_one(row.pid, signal.SIGKILL)
-            os.waitpid(row.pid, 0)
-        rounds += 1
+    rows = _below(me, keep)
+    while rows:
+        send(rows, signal.SIGKILL)
+        for row in rows:
+            if row.parent == me:
+                os.waitpid(row.pid, 0)
+        rows = freeze(me, keep)  # what was born meanwhile is stopped before it is killed: it may be a fork bomb
+
+
+def _below(root: int, keep: Collection[int]) -> list[Process]:
+    table = scan()
+    mine = [row for row in table.values() if row.parent == root and row.pid not in keep]
+    return [*mine, *descendants(table, [row.pid for row in mine])]

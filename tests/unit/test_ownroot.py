@@ -24,11 +24,14 @@ print(ownroot.needed(), before != 0, after == 0, sorted(names) == sorted(os.list
 @pytest.mark.skipif(os.geteuid() != 0, reason="making a chroot needs root")
 def test_inside_a_chroot_a_user_namespace_works_again(tmp_path: Path) -> None:
     """In a chroot the kernel refuses a user namespace; after `enter` it grants one, and the same root is seen."""
-    script = (
-        f"set -e; mount --bind / {tmp_path}; mkdir -p {tmp_path}/proc; mount -t proc proc {tmp_path}/proc; cd {tmp_path};"
-        # A folder below the mount, so that the root is no mount point, as in a build root.
-        f'exec chroot {tmp_path} {sys.executable} -c "$SCRIPT" {CHECKOUT}'
-    )
+    script = f"""
+set -e
+for name in bin etc lib lib64 usr {CHECKOUT.parts[1]} {Path(sys.prefix).parts[1]}; do
+  [ -e /$name ] && mkdir -p {tmp_path}/$name && mount --rbind /$name {tmp_path}/$name
+done
+mkdir {tmp_path}/proc && mount -t proc proc {tmp_path}/proc
+exec chroot {tmp_path} {sys.executable} -c "$SCRIPT" {CHECKOUT}
+"""
     done = subprocess.run(
         ["unshare", "--mount", "--pid", "--fork", "sh", "-c", script], capture_output=True, text=True, check=False,
         env={**os.environ, "SCRIPT": INSIDE},

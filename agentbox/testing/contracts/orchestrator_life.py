@@ -209,7 +209,7 @@ class LifeClauses:
         ("bound", "script", "limit"),
         [
             ({"memory": 64 * MIB}, "for i in 1 2 3 4; do head -c 30000000 /dev/zero | tail -c 30000000 | sleep 30 & done; wait", "memory"),
-            ({"pids": 20}, "while :; do sleep 30 & done", "pids"),
+            ({"pids": 20}, "for i in $(seq 200); do sleep 30 & done; wait", "pids"),
         ],
     )  # fmt: skip
     async def test_O14_a_breach_ends_the_tree(

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import subprocess
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agentbox.engine.state import BoxState
 from agentbox.plan.model import Plan
+from agentbox.settings import CHECKOUT
 from harness.waiting import wait_for
 
 NAME = "agentbox-rc"
@@ -22,6 +27,12 @@ api = {{ port = {API_PORT} }}
 observability = {{ metrics_port = {METRICS_PORT} }}
 adapters = {{ pods = {{ use = "off" }}, memory = {{ use = "off" }} }}
 """
+PYTHON = "/opt/agentbox/venv/bin/python"
+SENTINEL = "/run/agentbox/bootstrap.done"
+_SUPERVISOR = (
+    "import sys; from agentbox.settings import Paths; from agentbox.supervision.rpc import SupervisorClient;"
+    "client = SupervisorClient(Paths.of_this_process());"
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Ran:
-    """A program that ended inside the box."""
+    """A program that ended."""
 
     code: int
     out: str
@@ -51,12 +62,18 @@ class Options:
     """What a test changes about the box before it starts."""
 
     manifest: str = MANIFEST
+    mounted: str = ""  # a manifest that is mounted though the box was rendered from `manifest`; "" = the same
     hooks: dict[str, str] = field(default_factory=dict)  # AGENTBOX_TEST_*; picks the image with test hooks
-    strict: bool = False
-    override: dict[str, Any] = field(default_factory=dict)  # merged over the compose service (containers only)
-    secrets: dict[str, str] = field(default_factory=dict)
     test_hooks: bool = False
-    project: Path | None = None
+    strict: bool = False
+    secrets: dict[str, str] = field(default_factory=dict)
+    alter: Callable[[Plan], Plan] | None = None  # another plan than the manifest's is baked into the image
+    small_workspace: bool = False  # /workspace is a file system of a few MiB
+    # Containers only:
+    service: dict[str, Any] = field(default_factory=dict)  # merged by compose over the rendered service
+    files: dict[str, bytes] = field(default_factory=dict)  # laid over files of the image
+    edit: Callable[[str], str] | None = None  # of the rendered compose text
+    image_ref: str = ""  # AGENTBOX_IMAGE_REF in the operator's environment
 
 
 class Box(ABC):
@@ -65,17 +82,29 @@ class Box(ABC):
     engine: str
     plan: Plan
 
+    def __init__(self, folder: Path, options: Options) -> None:
+        self.folder = folder
+        self.options = options
+        self.state = BoxState(folder / NAME)
+        self.state.make()
+        self.manifest_file = folder / "agentbox.toml"
+        self.manifest_file.write_text(options.manifest)
+
     @abstractmethod
     def start(self) -> None:
         """Starts the box and returns at once."""
 
     @abstractmethod
+    def boot_again(self) -> None:
+        """Starts the stopped box as it is."""
+
+    @abstractmethod
     def log_lines(self) -> list[str]:
-        """Everything the box printed so far, from its first start."""
+        """What the box printed, at least since its last start."""
 
     @abstractmethod
     def run(self, argv: Sequence[str]) -> Ran:
-        """Runs a program in the box as its user."""
+        """Runs a program in the box as its user. Words that start with `/` are box paths."""
 
     @abstractmethod
     def exit_code(self) -> int | None:
@@ -90,12 +119,16 @@ class Box(ABC):
         """An orderly stop, as the engine does it."""
 
     @abstractmethod
-    def remove(self) -> None:
-        """Removes every trace."""
+    def mounted_manifest(self) -> Path:
+        """The file on this host that the box sees as its manifest."""
 
     @abstractmethod
-    def kill_program(self, name: str, signal: str = "KILL") -> int:
-        """Signals one supervised program; returns its pid."""
+    def first_pid(self) -> int:
+        """The pid, as the box sees it, of the process that the engine started."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Removes every trace."""
 
     def get(self, path: str, *, method: str = "GET", token: str = "", body: bytes | None = None, port: int = API_PORT, headers: Mapping[str, str] | None = None, timeout: float = 5) -> Answer:  # fmt: skip
         """One request. Raises OSError while nothing listens."""
@@ -115,6 +148,19 @@ class Box(ABC):
         except (OSError, http.client.HTTPException):
             return None
 
+    def call(self, method: str, path: str, document: Any = None) -> Answer:
+        """One request as the admin, with a JSON body."""
+        body = None if document is None else json.dumps(document).encode()
+        kind = {} if document is None else {"Content-Type": "application/json"}
+        return self.get(path, method=method, token=self.token(), body=body, headers=kind, timeout=30)
+
+    def journal(self) -> list[dict[str, Any]]:
+        """The first events of the journal, oldest first."""
+        answer = self.call("GET", "/v1/events?limit=1000")
+        assert answer.status == 200, answer.body
+        found: list[dict[str, Any]] = answer.json["events"]
+        return found
+
     def events(self) -> list[dict[str, Any]]:
         """The JSON lines of the box that are boot events."""
         found = []
@@ -133,8 +179,12 @@ class Box(ABC):
         assert found, f"no event {name} among {[entry['event'] for entry in self.events()]}"
         return found[-1]
 
+    def sealed(self) -> bool:
+        """Whether the box ever said that its boot is complete, or holds a sentinel."""
+        return any(event["event"] == "BootstrapCompleted" for event in self.events())
+
     def verdict(self) -> dict[str, Any]:
-        """The body of `/ready`; fails while nothing answers."""
+        """The body of `/ready`; `ready` is None while nothing answers."""
         answer = self.try_get("/ready")
         return answer.json if answer is not None else {"ready": None}
 
@@ -142,35 +192,86 @@ class Box(ABC):
         """Waits for `/ready` 200 and returns its body; fails with the box's log when the box ends first."""
 
         def ready() -> dict[str, Any] | None:
-            assert self.exit_code() is None, f"the box ended: {self.log_lines()[-12:]}"
             answer = self.try_get("/ready")
-            return answer.json if answer is not None and answer.status == 200 else None
+            if answer is not None and answer.status == 200:
+                return answer.json
+            assert self.exit_code() is None, f"the box ended: {self.log_lines()[-12:]}"
+            return None
 
-        return wait_for(ready, seconds, f"ready; last lines {self.log_lines()[-8:]}")
+        return wait_for(ready, seconds, lambda: f"ready; verdict {self.verdict()}, log {self.log_lines()[-8:]}")
 
     def wait_missing(self, text: str, seconds: float) -> dict[str, Any]:
-        """Waits until `/ready` is 503 and its `missing` holds `text`."""
+        """Waits until `/ready` is 503 and its `missing` holds exactly `text`."""
 
         def missing() -> dict[str, Any] | None:
             answer = self.try_get("/ready")
-            if answer is None or answer.status != 503:
-                return None
-            return answer.json if any(text in entry for entry in answer.json["missing"]) else None
+            return answer.json if answer is not None and answer.status == 503 and text in answer.json["missing"] else None
 
-        return wait_for(missing, seconds, f"{text!r} in missing; verdict {self.verdict()}")
+        return wait_for(missing, seconds, lambda: f"{text!r} in missing; verdict {self.verdict()}")
+
+    def wait_event(self, name: str, seconds: float) -> dict[str, Any]:
+        """Waits for a boot event."""
+        found = wait_for(
+            lambda: [entry for entry in self.events() if entry["event"] == name],
+            seconds,
+            lambda: f"event {name}; log {self.log_lines()[-8:]}",
+        )
+        return found[-1]
 
     def wait_exit(self, seconds: float) -> int:
-        """Waits until the box has ended and returns its exit code."""
-        code = wait_for(
-            lambda: None if self.exit_code() is None else (self.exit_code(),),
-            seconds,
-            f"the box ends; {self.log_lines()[-5:]}",
-        )
-        assert code[0] is not None
-        return code[0]
+        """Waits until the box has ended and returns its exit code; fails at once when it becomes ready instead."""
+
+        def ended() -> tuple[int | None] | None:
+            code = self.exit_code()
+            answer = self.try_get("/ready") if code is None else None
+            assert answer is None or answer.status != 200, "the box became ready instead of ending"
+            return None if code is None else (code,)
+
+        code = wait_for(ended, seconds, lambda: f"the box ends; log {self.log_lines()[-5:]}")[0]
+        assert code is not None
+        return code
+
+    def text(self, path: str) -> str:
+        """The content of a file of the box."""
+        ran = self.run(["cat", path])
+        assert ran.code == 0, ran.err
+        return ran.out
+
+    def sentinel(self) -> dict[str, Any]:
+        """The sentinel's content."""
+        found: dict[str, Any] = json.loads(self.text(SENTINEL))
+        return found
 
     def token(self) -> str:
         """The admin token that the box generated."""
-        ran = self.run(["cat", "/var/lib/agentbox/secrets/mgmt-key"])
+        return self.text("/var/lib/agentbox/secrets/mgmt-key").strip()
+
+    def python(self, code: str, *words: str) -> Ran:
+        """Runs code in the box's interpreter, as its user."""
+        return self.run([PYTHON, "-I", "-c", code, *words])
+
+    def supervisor(self, expression: str, *words: str) -> str:
+        """Evaluates an expression over `client`, the box's supervisord, inside the box; `sys.argv` holds `words`."""
+        ran = self.python(f"{_SUPERVISOR} print({expression})", *words)
         assert ran.code == 0, ran.err
         return ran.out.strip()
+
+    def program_pid(self, name: str) -> int:
+        """The pid, as the box sees it, of a supervised program."""
+        return int(self.supervisor("client.states()[sys.argv[1]].pid", name))
+
+    def kill_program(self, name: str) -> int:
+        """SIGKILL to one supervised program; returns its pid."""
+        pid = self.program_pid(name)
+        ran = self.python("import os, sys; os.kill(int(sys.argv[1]), 9)", str(pid))
+        assert ran.code == 0, ran.err
+        return pid
+
+    def cli(self, *words: str) -> Ran:
+        """Runs the product's command line for this box."""
+        done = subprocess.run(
+            [sys.executable, "-m", "agentbox", "--manifest", str(self.manifest_file), *words], cwd=CHECKOUT,
+            env={**os.environ, "AGENTBOX_STATE_DIR": str(self.folder)}, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return Ran(done.returncode, done.stdout, done.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 
 from agentbox.engine.base import Start
 from agentbox.engine.compose import FILE, program, write_folder
-from agentbox.engine.state import BoxState
-from harness.box import NAME, Box, Options, Ran
+from agentbox.engine.state import BoxRecord
+from agentbox.render.options import IMAGE_VARIABLE
+from harness.box import API_PORT, NAME, Box, Options, Ran
 from harness.images import Images
+from harness.overlay import baked, lay_over
 from harness.plans import plan_of
 
 OVERRIDE = "override.yml"
+_SMALL = {"driver_opts": {"type": "tmpfs", "device": "tmpfs", "o": "size=8m,uid=1000,gid=1000"}}
 
 
 class DockerBox(Box):
@@ -24,47 +28,75 @@ class DockerBox(Box):
     engine = "docker"
 
     def __init__(self, folder: Path, images: Images, options: Options) -> None:
-        self.options = options
+        super().__init__(folder, options)
         hooks = options.test_hooks or bool(options.hooks)
+        self.images = images
         self.image = images.hooks if hooks else images.plain
-        self.plan = plan_of(options.manifest, test_hooks=hooks)
-        self.state = BoxState(folder / "state")
-        self.state.make()
+        plan = plan_of(options.manifest, test_hooks=hooks)
+        self.plan = options.alter(plan) if options.alter else plan
 
     @property
-    def folder(self) -> Path:
+    def compose_folder(self) -> Path:
         return self.state.compose_dir
 
     def render(self) -> None:
         """Writes the compose folder without starting anything."""
+        options = self.options
         write_folder(
             Start(
-                plan=self.plan, manifest=self.options.manifest.encode(), state=self.state,
+                plan=self.plan, manifest=options.manifest.encode(), state=self.state,
                 image_ref=f"{self.image.tag}@{self.image.manifest_digest}", image_id=self.image.image_id,
-                strict=self.options.strict, secrets=self.options.secrets, project=self.options.project,
+                strict=options.strict, secrets=options.secrets, hooks=options.hooks,
             )
         )  # fmt: skip
-        service = {"restart": "no", **self.options.override}
-        if self.options.hooks:
-            service["environment"] = {**self.options.hooks, **service.get("environment", {})}
-        (self.folder / OVERRIDE).write_text(json.dumps({"services": {"agentbox": service}}))
+        if options.mounted:
+            self.mounted_manifest().write_text(options.mounted)
+        if options.edit:
+            self._edit()
+        (self.compose_folder / OVERRIDE).write_text(json.dumps(self._override()))
+        self.state.remember(
+            BoxRecord(engine="docker", name=NAME, api_url=f"http://127.0.0.1:{API_PORT}", image_id=self.image.image_id)
+        )
+
+    def _edit(self) -> None:
+        assert self.options.edit is not None
+        before = (self.compose_folder / FILE).read_text()
+        after = self.options.edit(before)
+        assert after != before, "the edit of the compose file changed nothing"
+        (self.compose_folder / FILE).write_text(after)
+
+    def _override(self) -> dict[str, Any]:
+        files = dict(self.options.files)
+        if self.options.alter:
+            files |= baked(self.plan, self.options.manifest)
+        mounts = lay_over(self.compose_folder, self.images.records(self.image), files)
+        service = {"restart": "no", **self.options.service}
+        service["volumes"] = [*service.get("volumes", []), *mounts]
+        named = {name: _SMALL for name in ("workspace",) if self.options.small_workspace}
+        return {"services": {"agentbox": service}, "volumes": named}
 
     def start(self) -> None:
         self.render()
         self.compose("up", "--detach", "--no-build")
 
-    def start_without_network(self) -> None:
-        """Starts the rendered container with no network at all: compose creates it, the engine unplugs it, then it runs."""
+    def create(self) -> None:
+        """Makes the container without starting it."""
+        self.render()
         self.compose("up", "--no-start", "--no-build")
-        docker("network", "disconnect", f"{NAME}_agentbox", NAME)
-        docker("start", NAME)
 
     def compose(self, *arguments: str) -> str:
+        """Runs compose over both files; fails with what it said."""
+        done = self.try_compose(*arguments)
+        assert done.code == 0, done.err
+        return done.out
+
+    def try_compose(self, *arguments: str) -> Ran:
         """Runs compose over both files."""
         argv = [*program(), "-f", FILE, "-f", OVERRIDE, *arguments]
-        done = subprocess.run(argv, cwd=self.folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        given = {IMAGE_VARIABLE: self.options.image_ref} if self.options.image_ref else {}
+        env = {**os.environ, **given}
+        done = subprocess.run(argv, cwd=self.compose_folder, env=env, capture_output=True, text=True, check=False)
+        return Ran(done.returncode, done.stdout, done.stderr)
 
     def log_lines(self) -> list[str]:
         return docker("logs", NAME).splitlines()
@@ -78,6 +110,10 @@ class DockerBox(Box):
         found: dict[str, Any] = json.loads(docker("container", "inspect", NAME))[0]
         return found
 
+    def exists(self) -> bool:
+        """Whether there is a container of that name."""
+        return docker("container", "ls", "--all", "--quiet", "--filter", f"name=^{NAME}$") != ""
+
     def exit_code(self) -> int | None:
         state = self.inspect()["State"]
         return state["ExitCode"] if state["Status"] in {"exited", "dead"} else None
@@ -88,29 +124,18 @@ class DockerBox(Box):
     def stop(self) -> None:
         docker("stop", "--time", str(self.plan.resources.stop_seconds), NAME)
 
-    def start_again(self) -> None:
-        """Starts the same container again."""
+    def boot_again(self) -> None:
         docker("start", NAME)
 
+    def mounted_manifest(self) -> Path:
+        return self.compose_folder / "agentbox.toml"
+
+    def first_pid(self) -> int:
+        return 1
+
     def remove(self) -> None:
-        if (self.folder / OVERRIDE).exists():
+        if (self.compose_folder / OVERRIDE).exists():
             self.compose("down", "--volumes", "--timeout", "0")
-
-    def kill_program(self, name: str, signal: str = "KILL") -> int:
-        pid = self.program_pid(name)
-        ran = self.run(["bash", "-c", f"kill -{signal} {pid}"])
-        assert ran.code == 0, ran.err
-        return pid
-
-    def program_pid(self, name: str) -> int:
-        """The pid, inside the box, of a supervised program, as the sentinel or supervisord names it."""
-        code = (
-            "import sys; from agentbox.settings import Paths; from agentbox.supervision.rpc import SupervisorClient;"
-            "print(SupervisorClient(Paths()).states()[sys.argv[1]].pid)"
-        )
-        ran = self.run(["/opt/agentbox/venv/bin/python", "-I", "-c", code, name])
-        assert ran.code == 0, ran.err
-        return int(ran.out)
 
 
 def docker(*words: str) -> str:

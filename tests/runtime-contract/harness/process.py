@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal as signals
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from agentbox.engine.base import Start
+from agentbox.engine.daemon import start_ticks
 from agentbox.engine.identity import become_box_user
-from agentbox.engine.process import Process
-from agentbox.engine.state import BoxRecord, BoxState
+from agentbox.engine.process import Process, boot, lay_out
+from agentbox.engine.state import BoxRecord
 from agentbox.settings import PREFIX_VARIABLE, Paths
-from agentbox.supervision.rpc import SupervisorClient
-from harness.box import Box, Options, Ran
+from harness.box import API_PORT, NAME, Box, Options, Ran
 from harness.plans import plan_of
 
 
@@ -25,37 +25,51 @@ class ProcessBox(Box):
     engine = "process"
 
     def __init__(self, folder: Path, options: Options) -> None:
-        self.options = options
-        self.plan = plan_of(options.manifest, test_hooks=options.test_hooks or bool(options.hooks))
-        self.state = BoxState(folder / "state")
-        self.state.make()
+        super().__init__(folder, options)
+        assert not (options.service or options.files or options.edit or options.image_ref), "for containers only"
+        plan = plan_of(options.manifest, test_hooks=options.test_hooks or bool(options.hooks))
+        self.plan = options.alter(plan) if options.alter else plan
         self.process = Process()
-        self.record: BoxRecord | None = None
-
-    @property
-    def root(self) -> Path:
-        return self.process.root(self._start())
-
-    @property
-    def paths(self) -> Paths:
-        return Paths(self.root)
+        self.root = self.process.root(self._start())
+        self.paths = Paths(self.root)
+        self._record: BoxRecord | None = None
+        self._ended: int | None = None
 
     def _start(self) -> Start:
         return Start(
             plan=self.plan, manifest=self.options.manifest.encode(), state=self.state, strict=self.options.strict,
-            hooks=self.options.hooks, secrets=self.options.secrets, project=self.options.project,
+            hooks=self.options.hooks, secrets=self.options.secrets,
         )  # fmt: skip
 
+    @property
+    def record(self) -> BoxRecord:
+        assert self._record is not None
+        return self._record
+
+    def lay_out(self) -> None:
+        """Writes the box's files without starting anything."""
+        if self.options.small_workspace:
+            self.paths.workspace.mkdir(parents=True)
+            mount("-t", "tmpfs", "-o", "size=8m,uid=1000,gid=1000", "tmpfs", str(self.paths.workspace))
+        lay_out(self.paths, self._start())
+        if self.options.mounted:
+            self.paths.manifest.write_text(self.options.mounted)
+
     def start(self) -> None:
-        self.record = self.process.start(self._start())
+        self.lay_out()
+        self.boot_again()
+
+    def boot_again(self) -> None:
+        pid = boot(self.paths, self._start()).pid
+        self._ended = None
+        self._record = BoxRecord(
+            engine="process", name=NAME, api_url=f"http://127.0.0.1:{API_PORT}", plan_digest=self.plan.digest,
+            root=str(self.root), pid=pid, start_ticks=start_ticks(pid),
+        )  # fmt: skip
+        self.state.remember(self._record)
 
     def log_lines(self) -> list[str]:
-        return list(self.process.logs(self._record, follow=False, lines=None, since=None))
-
-    @property
-    def _record(self) -> BoxRecord:
-        assert self.record is not None
-        return self.record
+        return list(self.process.logs(self.record, follow=False, lines=None, since=None))
 
     def run(self, argv: Sequence[str]) -> Ran:
         relocated = [str(self.paths.at(word)) if word.startswith("/") else word for word in argv]
@@ -66,20 +80,18 @@ class ProcessBox(Box):
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def exit_code(self) -> int | None:
-        try:
-            pid, status = os.waitpid(self._record.pid, os.WNOHANG)
-        except ChildProcessError:
-            return self._ended
-        if pid:
-            self._ended = os.waitstatus_to_exitcode(status)
-            return self._ended
-        return None
-
-    _ended: int | None = None
+        if self._ended is None:
+            try:
+                pid, status = os.waitpid(self.record.pid, os.WNOHANG)
+            except ChildProcessError:  # the engine's own `stop` has collected it
+                self._ended = 0
+            else:
+                self._ended = os.waitstatus_to_exitcode(status) if pid else None
+        return self._ended
 
     def kill(self) -> None:
         for pid in self.members():
-            os.kill(pid, signals.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
 
     def members(self) -> list[int]:
         """Every process of this box: those that carry its prefix in their environment."""
@@ -94,16 +106,24 @@ class ProcessBox(Box):
         return found
 
     def stop(self) -> None:
-        self.process.stop(self._record, self.plan.resources.stop_seconds)
+        self.process.stop(self.record, self.plan.resources.stop_seconds)
+
+    def mounted_manifest(self) -> Path:
+        return self.paths.manifest
+
+    def first_pid(self) -> int:
+        return self.record.pid
 
     def remove(self) -> None:
         self.kill()
-        if self.record is not None:
+        if self._record is not None:
             self.exit_code()
+        if self.paths.workspace.is_mount():
+            subprocess.run(["umount", str(self.paths.workspace)], check=True)
         if self.root.exists():
             shutil.rmtree(self.root)
 
-    def kill_program(self, name: str, signal: str = "KILL") -> int:
-        pid = SupervisorClient(self.paths).states()[name].pid
-        os.kill(pid, getattr(signals, f"SIG{signal}"))
-        return pid
+
+def mount(*words: str) -> None:
+    """mount(8); needs root, as every test of this folder may assume that the engines do."""
+    subprocess.run(["mount", *words], check=True)

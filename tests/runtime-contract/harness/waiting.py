@@ -8,7 +8,7 @@ T = TypeVar("T")
 _POLL_SECONDS = 0.02
 
 
-def wait_for(condition: Callable[[], T | None], seconds: float, what: str) -> T:
+def wait_for(condition: Callable[[], T | None], seconds: float, what: str | Callable[[], str]) -> T:
     """The first true value of `condition`. Fails with `what` and the last value when the deadline passes."""
     deadline = time.monotonic() + seconds
     while True:
@@ -16,5 +16,5 @@ def wait_for(condition: Callable[[], T | None], seconds: float, what: str) -> T:
         if last:
             return last
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what} (last: {last!r})")
+            raise AssertionError(f"not within {seconds} s: {what if isinstance(what, str) else what()} (last: {last!r})")
         time.sleep(_POLL_SECONDS)

@@ -12,6 +12,7 @@ from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterTimeout, BackendError, NotFound, PermissionDenied, SlotUnavailable
 from agentbox.adapters.orchestrator.contract import AgentSpec
 from agentbox.adapters.orchestrator.local_process import connect
+from agentbox.adapters.orchestrator.rpc_client import Subscription
 from agentbox.ids import uuid7
 from agentbox.testing.agent_host import AgentHostBox
 
@@ -148,8 +149,7 @@ async def test_a_dead_host_fails_every_waiter(tmp_path: Path) -> None:
     stream = await client.subscribe("agent.stream", {"agent_id": handle["agent_id"]}, Deadline.after(5))
     box.kill()
     with pytest.raises(SlotUnavailable):
-        async for _ in stream.items():
-            continue
+        await _drain(stream)
     (found,) = await asyncio.gather(waiting, return_exceptions=True)
     assert isinstance(found, SlotUnavailable) or found["items"]
     with pytest.raises(SlotUnavailable):
@@ -177,3 +177,8 @@ async def test_without_a_host_the_deadline_holds(tmp_path: Path) -> None:
     async with asyncio.timeout(2):
         with pytest.raises(SlotUnavailable):
             await connect(box.paths, Deadline.after(0.2))
+
+
+async def _drain(stream: Subscription) -> None:
+    async for _ in stream.items():
+        continue
