@@ -42,8 +42,10 @@ def _stamped(target: Path) -> str:
 
 
 def _make(target: Path, checkout: Path, log: IO[str]) -> bool:
+    # One that works is brought up to date in place: a box under the process engine may be running from it.
+    whole = _works(target)
     try:
-        venv.EnvBuilder(with_pip=True, clear=True, symlinks=True).create(target)
+        venv.EnvBuilder(with_pip=not whole, clear=not whole, symlinks=True).create(target)
     except (OSError, subprocess.CalledProcessError) as error:
         log.write(f"{error}\n")
         return False
@@ -61,11 +63,17 @@ def _make(target: Path, checkout: Path, log: IO[str]) -> bool:
     return True
 
 
+def _works(target: Path) -> bool:
+    python = target / "bin/python"
+    asked = [str(python), "-c", f"import pip, sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"]
+    return python.exists() and subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+
 def _follow(lines: IO[str], log: IO[str], total: int) -> None:
     seen, started, terminal = 0, time.monotonic(), sys.stderr.isatty()
     for line in lines:
         log.write(line)
-        seen += line.startswith("Collecting ")
+        seen += line.startswith(("Collecting ", "Requirement already satisfied"))
         if terminal:
             bar = "#" * (30 * min(seen, total) // max(total, 1))
             sys.stderr.write(f"\rPython environment [{bar:<30}] {min(seen, total)}/{total} packages")

@@ -1,10 +1,11 @@
 """What a connection is sent unasked: items of a stream, chunks of an attached stdout; never beyond the credit given."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-from agentbox.adapters.errors import AdapterError, CursorExpired
+from agentbox.adapters.errors import AdapterError, BackendError, CursorExpired
 from agentbox.adapters.orchestrator import rpc
 from agentbox.adapters.wire import to_wire
 from agentbox.agents.life import Life
@@ -30,20 +31,20 @@ class Flow:
 
     async def pass_on(self, reader: Reader, *, follow: bool) -> None:
         """Items until nothing will follow, or without `follow` until what is kept now was sent."""
-        while True:
-            if items := reader.batch(await self._room()):
-                size = sum(len(item.data) for item in items)
-                await self._give([item.to_wire() for item in items], size)
-            elif reader.finished or not follow:
-                await self._event({"end": True})
-                return
-            else:
-                await reader.more()
+        async with self._told():
+            while True:
+                if items := reader.batch(await self._room()):
+                    size = sum(len(item.data) for item in items)
+                    await self._give([item.to_wire() for item in items], size)
+                elif reader.finished or not follow:
+                    return
+                else:
+                    await reader.more()
 
     async def pass_stdout(self, life: Life, generation: int) -> None:
         """Chunks of one generation, from where the last holder stopped; ends with the generation. A cut is an error."""
         entry = life.entry
-        try:
+        async with self._told():
             reader = Reader(life.stream, entry.delivered, ("stdout",))
             while True:
                 items = reader.batch(await self._room())
@@ -53,12 +54,22 @@ class Flow:
                     await self._give([to_wire(chunk) for chunk in chunks], sum(map(len, chunks)))
                     entry.delivered = reader.position
                 elif entry.generation != generation or entry.pid is None:
-                    await self._event({"end": True})
                     return
                 else:
                     await reader.more()
+
+    @contextlib.asynccontextmanager
+    async def _told(self) -> AsyncIterator[None]:
+        """Tells the client how the flow ended: well, or with an error."""
+        try:
+            yield
         except AdapterError as error:
             await self._event({"error": rpc.error_of(error)})
+        except OSError as error:
+            why = BackendError(f"cannot read the output: {error.strerror}", slot="orchestrator", impl="local-process")
+            await self._event({"error": rpc.error_of(why)})
+        else:
+            await self._event({"end": True})
 
     async def _room(self) -> int:
         while self._credit <= 0:

@@ -24,7 +24,7 @@ def main() -> int:
         record = read_boot_record(paths)
         plan = record.load_plan() if record else load_plan(paths.plan)
         log.configure(API, plan.observability.log_level)
-        held = lock_state(paths)
+        held = _locked(paths)
         services = build(plan, paths, record)
         gc.freeze()  # what start made lives for ever: collections need not look at it again
         uvloop.run(serve(services, addresses(services)))
@@ -33,6 +33,15 @@ def main() -> int:
         print(f"{error.message}. {error.hint}", file=sys.stderr, flush=True)
         return int(error.exit_code)
     return 0
+
+
+def _locked(paths: Paths) -> int:
+    try:
+        return lock_state(paths)
+    except OSError as error:
+        raise AgentboxError(
+            f"cannot use the state volume: {error.strerror}", "uid 1000 must be able to write to it."
+        ) from error
 
 
 if __name__ == "__main__":

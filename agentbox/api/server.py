@@ -5,6 +5,8 @@ import signal
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+import structlog
+
 from agentbox.api.application import Application
 from agentbox.api.connection import Bounds
 from agentbox.api.drain import close_slots
@@ -18,6 +20,7 @@ from agentbox.supervision.rpc import SupervisorClient, SupervisorUnavailable
 API_BOUNDS = Bounds(connections=512, kept=16)
 METRICS_BOUNDS = Bounds(connections=64)
 WILDCARD = "0.0.0.0"
+_log = structlog.get_logger()
 LAST_WORDS = 0.5  # seconds in which answers under way may end
 
 
@@ -62,20 +65,42 @@ def _listeners(services: Services, at: Addresses) -> tuple[Listener, Listener]:
 async def _run(services: Services, asked: asyncio.Event) -> None:
     services.tasks.start()
     evaluating = asyncio.ensure_future(services.evaluator.run())
+    evaluating.add_done_callback(_tell_bug)
     try:
-        await services.container.start(lambda: _notify(services))
-        services.watch.start()
-        await asked.wait()
+        if await _opened(services, asked):
+            services.watch.start()
+            await asked.wait()
         await _end(services)
     finally:
         evaluating.cancel()
         await asyncio.wait({evaluating})
 
 
+async def _opened(services: Services, asked: asyncio.Event) -> bool:
+    """Opens the slots; False when the program was told to end meanwhile. Raises CannotStart."""
+    opening = asyncio.ensure_future(services.container.start(lambda: _notify(services)))
+    told = asyncio.ensure_future(asked.wait())
+    try:
+        await asyncio.wait({opening, told}, return_when=asyncio.FIRST_COMPLETED)
+        if opening.done():
+            opening.result()
+        return opening.done()
+    finally:
+        opening.cancel()
+        told.cancel()
+        await asyncio.wait({opening, told})
+
+
 def _notify(services: Services) -> None:
     """The seal waits for this: the listener accepts, and the required slots were tried. Without a boot nobody waits."""
     if services.boot.boot_id:
         notify(services.paths, API)
+
+
+def _tell_bug(evaluating: "asyncio.Future[None]") -> None:
+    """The verdict says by itself that it is stalled; the log says why."""
+    if not evaluating.cancelled() and (error := evaluating.exception()) is not None:
+        _log.error("readiness evaluator ended", exc_info=error)
 
 
 async def _end(services: Services) -> None:

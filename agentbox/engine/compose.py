@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentbox.engine.base import Start
 from agentbox.engine.command import run, succeeds
-from agentbox.engine.state import write_atomically
+from agentbox.engine.files import write_atomically, write_in_place
 from agentbox.errors import AgentboxError, ExitCode
 
 FILE = "docker-compose.yml"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TypeVar
 
+from agentbox.engine.caller import hand_over, make_folder
+from agentbox.engine.files import told, write_atomically
 from agentbox.errors import AgentboxError, ExitCode
 
 T = TypeVar("T")
@@ -18,7 +20,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class BoxRecord:
-    """How the box was last started. `image_id` is "" under the process engine."""
+    """How the box was last started. `image_id` is "" under the process engine.
+
+    `settled` is False from the moment that a change begins until it has been made: what runs then is not known.
+    """
 
     engine: str
     name: str
@@ -32,6 +37,9 @@ class BoxRecord:
     root: str = ""  # prefix of a process-engine box
     pid: int = 0
     start_ticks: int = 0
+    apply: Mapping[str, str] = field(default_factory=dict)  # `Plan.apply` of what runs
+    made_of: str = ""  # digest of everything else that a container, or a process box, is made of
+    settled: bool = True
 
 
 @dataclass(frozen=True)
@@ -65,35 +73,36 @@ class BoxState:
         return self.folder / "token"
 
     def make(self) -> None:
-        """Creates the folder, owned by the caller (under sudo: the calling user). Raises AgentboxError."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self.folder.chmod(0o700)
-        except OSError as error:
-            raise AgentboxError(
-                f"cannot make the state folder {self.folder}: {error.strerror}",
-                "Set AGENTBOX_STATE_DIR to a folder that you can write.",
-                exit_code=ExitCode.PREREQUISITE,
-            ) from error
+        """Creates the folder, owned by the caller (under sudo: the calling user). Raises AgentboxError (exit 3)."""
+        with told(f"make the state folder {self.folder}"):
+            make_folder(self.folder)
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Holds the box for one changing command at a time. Raises AgentboxError (exit 7) when another holds it."""
+        """Holds the box for one changing command at a time; the kernel lets go of it however that command ends.
+
+        Raises AgentboxError: exit 7 when another holds it, exit 3 when the folder cannot be written.
+        """
         self.make()
-        with (self.folder / "up.lock").open("a+") as lock:
+        path = self.folder / "up.lock"
+        with told(f"lock the box {self.folder.name} by {path}"):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "r+") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                lock.seek(0)
+                holder = lock.read().strip()
                 raise AgentboxError(
-                    f"cannot change the box {self.folder.name}: another agentbox command (pid {lock.read().strip()}) is at it",
+                    f"cannot change the box {self.folder.name}: another agentbox command is at it (pid {holder or 'unknown'})",
                     "Wait until it ends, or stop it.",
                     exit_code=ExitCode.BUSY,
                 ) from None
-            lock.truncate(0)
-            lock.write(str(os.getpid()))
-            lock.flush()
-            yield
+            try:
+                with told(f"lock the box {self.folder.name} by {path}"):
+                    os.pwrite(descriptor, f"{os.getpid():<10}\n".encode(), 0)
+                yield
+            finally:
+                hand_over(self.folder)
 
     def record(self) -> BoxRecord | None:
         """The record of the last start, or None. A damaged one counts as none: `up` writes it anew."""
@@ -137,19 +146,19 @@ class BoxState:
         write_atomically(self.token_file, token + "\n")
 
 
-def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
-    """Replaces a file whole: a reader, or a crash, sees the old text or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
-
-
 def _read(path: Path, kind: type[T]) -> T | None:
     try:
-        return kind(**json.loads(path.read_text()))
-    except (FileNotFoundError, ValueError, TypeError):
+        with told(f"read {path}"):
+            if not path.exists():
+                return None
+            found = kind(**json.loads(path.read_bytes()))
+    except (ValueError, TypeError):
         return None
+    return found if all(_typed(found, item) for item in fields(found)) else None  # type: ignore[arg-type]
+
+
+def _typed(record: object, item: Field[object]) -> bool:
+    """True when a field holds what its default would be: text where it has none."""
+    if item.default_factory is not MISSING:
+        return isinstance(getattr(record, item.name), type(item.default_factory()))
+    return isinstance(getattr(record, item.name), str if item.default is MISSING else type(item.default))

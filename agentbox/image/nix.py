@@ -10,6 +10,7 @@ from agentbox.image.nixlog import Watch
 from agentbox.lock.nixstore import nix_environment
 from agentbox.progress import NullProgress, Progress
 
+_FULL = "No space left on device"
 _ABSENT = re.compile(r"(?P<file>\S[^\n']*?) is not in the store: run agentbox fetch")
 
 
@@ -50,6 +51,10 @@ def _failure(watch: Watch, doing: str) -> AgentboxError:
     if absent := _ABSENT.search(text):
         sentence = f"cannot {doing}: {absent['file'].strip()} is not in the store"
         return AgentboxError(sentence, "Run `agentbox fetch`.", exit_code=ExitCode.FETCH)
+    if _FULL in text:
+        return AgentboxError(
+            f"cannot {doing}: the disk is full", "Make room below /nix and /tmp.", exit_code=ExitCode.ENGINE
+        )
     lines = watch.said()
     if "run agentbox lock" in text:
         return AgentboxError(

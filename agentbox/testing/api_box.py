@@ -75,15 +75,28 @@ class ApiBox:
         return BoxClient(self.url, token=token, timeout=30)
 
     def __enter__(self) -> Self:
-        if self.host is not None:
-            self.host.start()
-        self.start()
+        try:
+            if self.host is not None:
+                self.host.start()
+            self.start()
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self.stop()
-        if self.host is not None:
-            self.host.stop()
+        self._end()
+
+    def _end(self) -> None:
+        """Nothing is left running, whatever became of a polite request."""
+        try:
+            self.stop()
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        finally:
+            if self.host is not None:
+                self.host.stop()
 
     def start(self) -> None:
         """Returns once `/livez` answers and every slot has been opened. Raises RuntimeError with the log."""

@@ -40,8 +40,9 @@ def own_box() -> Iterator[Callable[..., ApiBox]]:
 
     def start(**changes: Any) -> ApiBox:
         folders.append(Path(tempfile.mkdtemp(prefix="abx-", dir="/var/tmp")))
-        boxes.append(ApiBox(folders[-1], **changes).__enter__())
-        return boxes[-1]
+        made = ApiBox(folders[-1], **changes).__enter__()
+        boxes.append(made)
+        return made
 
     yield start
     for running in boxes:

@@ -100,7 +100,7 @@ def test_a_key_that_needs_more_is_refused_whole(applied: ApiBox) -> None:
         assert lease_of_a_claim(client) > 50
 
 
-@pytest.mark.parametrize("broken", ["[meta", 'nonsense = 1\n', '[api]\nport = "x"\n'])
+@pytest.mark.parametrize("broken", ["[meta", "nonsense = 1\n", '[api]\nport = "x"\n'])
 def test_a_broken_manifest_is_refused_with_its_findings(applied: ApiBox, broken: str) -> None:
     """400, each finding with its key; the box goes on as it was."""
     written(applied, broken)

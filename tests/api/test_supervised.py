@@ -4,6 +4,8 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -189,11 +191,51 @@ def test_stopping_the_api_alone_ends_no_agent(sealed: Sealed) -> None:
     assert sealed.box.events("ShutdownCompleted") == []
 
 
+def test_metrics_tell_the_boot(sealed: Sealed) -> None:
+    """Phases in seconds, starts by program, readiness and each requirement."""
+    port = sealed.plan.observability.metrics_port
+
+    def samples() -> dict[str, float]:
+        lines = ask(port, "GET /metrics HTTP/1.1").body.decode().splitlines()
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+
+    until(lambda: any(name.startswith("agentbox_boot_seconds{") for name in samples()))
+    until(lambda: samples().get('agentbox_program_starts_total{program="agent-host"}') == 1)
+    assert samples()["agentbox_ready"] == 1
+    assert samples()['agentbox_requirement{name="sentinel"}'] == 1
+    assert samples()['agentbox_ready_transitions_total{to="ready"}'] == 1
+    assert samples()["agentbox_boot_previous_unclean"] == 0
+
+
+def hooked(env: dict[str, str]) -> tuple[PrefixBox, Plan]:
+    """A box of a test image, started with hooks."""
+    box = PrefixBox()
+    made = box.install(replace(plan(), test_hooks=True))
+    box.start({"BOX_TOKEN": TOKEN, **env})
+    return box, made
+
+
+def test_a_required_orchestrator_that_fails_ends_the_boot() -> None:
+    """The API says which slot and ends; nothing is ever sealed."""
+    box, _ = hooked({"AGENTBOX_TEST_FAIL_SLOT": "orchestrator"})
+    with box:
+        box.until(lambda: "the required slot orchestrator" in box.log(), 10, "the sentence")
+        box.until(lambda: box.events("BootstrapFailed"), 10, "the seal gives up")
+        assert not box.paths.sentinel.exists()
+
+
+def test_a_slow_slot_holds_ready_and_not_livez() -> None:
+    """beads delayed by 2 s: sealed and alive meanwhile, degraded, then whole."""
+    box, made = hooked({"AGENTBOX_TEST_DELAY_SLOT": "beads:2"})
+    with box:
+        box.until_event("BootstrapCompleted")
+        assert ask(made.api.port, "GET /livez HTTP/1.1").status == 200
+        box.until(lambda: ask(made.api.port, "GET /ready HTTP/1.1").status == 200, 10, "ready")
+        box.until(lambda: ask(made.api.port, "GET /health HTTP/1.1").json()["status"] == "ok", 10, "whole")
+
+
 def test_a_second_box_on_the_volume_is_told(sealed: Sealed) -> None:
     """Another API on the same state: exit 7 and a sentence; the first one is not disturbed."""
-    import subprocess
-    import sys
-
     env = {"AGENTBOX_PREFIX": str(sealed.box.paths.prefix), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(
         [sys.executable, "-I", "-m", "agentbox.api"], env=env, capture_output=True, timeout=20, check=False

@@ -177,9 +177,12 @@ def test_a_bead_alone_runs_nothing(client: BoxClient) -> None:
     bead = client.call("show_bead", {"id": done.task_id})
     waiting = client.submit_task(sh("exit 0"), not_before="2099-01-01T00:00:00Z").task_id
     other = client.call("show_bead", {"id": waiting})["data"]
-    for data in ({}, other, {"task": {"ref": "../x"}}):
-        made = client.call("create_child", {"id": bead["parent_id"]}, body={"title": "x", "data": data})
-        until(lambda made=made: client.call("show_bead", {"id": made["id"]})["status"] == "closed")
-        assert client.call("show_bead", {"id": made["id"]})["outcome"] == "failed"
+    made = [
+        client.call("create_child", {"id": bead["parent_id"]}, body={"title": "x", "data": data})["id"]
+        for data in ({}, other, {"task": {"ref": "../x"}})
+    ]
+    for bead_id in made:
+        until(lambda bead_id=bead_id: client.call("show_bead", {"id": bead_id})["status"] == "closed")
+        assert client.call("show_bead", {"id": bead_id})["outcome"] == "failed"
     assert client.task(waiting).state == "queued"
     assert client.cancel_task(waiting).state == "cancelled"

@@ -55,6 +55,7 @@ def test_podman_loads_it(built: BuildResult) -> None:
     run("podman", "load", "--quiet", "--input", str(built.path))
     found = json.loads(run("podman", "image", "inspect", f"localhost/{built.tag}"))[0]
     assert f"sha256:{found['Id']}" == built.image_id
+    run("podman", "image", "rm", "--force", f"localhost/{built.tag}")
 
 
 @pytest.mark.parametrize("transport", ["oci-archive", "docker-archive"])

@@ -1,17 +1,22 @@
-"""Fixtures of the runtime contract. A skip is an error here: what does not run has not been shown."""
+"""Fixtures of the runtime contract. A skip is an error here: what does not run has not been shown.
+
+Engines: docker (column D) and process (column H). The podman column (P) of the table comes later.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import cast
 
 import pytest
-from harness.box import Box, Options
+from harness.box import Box
 from harness.container import DockerBox
 from harness.images import Images, build_images
+from harness.pool import Pool
 from harness.process import ProcessBox
 
-MakeBox = Callable[..., Box]
+ENGINES = ("docker", "process")
+READ_ONLY = ("running_docker", "running_process", "running")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -24,42 +29,67 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         report.longrepr = f"skipped in the runtime contract: {report.longrepr}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a running box go first, one engine after the other, so that each is started once."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    names = set(getattr(item, "fixturenames", ()))
+    if not names & set(READ_ONLY):
+        return 2
+    engine = item.callspec.params.get("running", "") if hasattr(item, "callspec") else ""
+    return int("running_process" in names or engine == "process")
+
+
 @pytest.fixture(scope="session")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Images:
     """Both images of the contract's manifest, built by the product."""
     return build_images(tmp_path_factory.mktemp("images"))
 
 
-@pytest.fixture
-def docker_box(images: Images, tmp_path: Path) -> Iterator[Callable[..., DockerBox]]:
-    """Makes docker boxes; each is removed, with its volumes, at the end."""
-    made: list[DockerBox] = []
-
-    def make(**options: object) -> DockerBox:
-        made.append(DockerBox(tmp_path / str(len(made)), images, Options(**options)))  # type: ignore[arg-type]
-        return made[-1]
-
-    yield make
-    for box in made:
-        box.remove()
+@pytest.fixture(scope="session")
+def pool(images: Images, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    """All boxes of the session."""
+    pool = Pool(tmp_path_factory.mktemp("boxes"), images)
+    yield pool
+    pool.clear()
 
 
 @pytest.fixture
-def process_box(tmp_path: Path) -> Iterator[Callable[..., ProcessBox]]:
-    """Makes process-engine boxes; each is killed and removed at the end."""
-    made: list[ProcessBox] = []
-
-    def make(**options: object) -> ProcessBox:
-        made.append(ProcessBox(tmp_path / str(len(made)), Options(**options)))  # type: ignore[arg-type]
-        return made[-1]
-
-    yield make
-    for box in made:
-        box.remove()
+def docker_box(pool: Pool) -> Iterator[Callable[..., DockerBox]]:
+    """Makes docker boxes; a second one takes the place of the first."""
+    yield lambda **options: cast(DockerBox, pool.fresh("docker", **options))
+    pool.clear()
 
 
-@pytest.fixture(params=["docker", "process"])
-def make_box(request: pytest.FixtureRequest) -> MakeBox:
+@pytest.fixture
+def process_box(pool: Pool) -> Iterator[Callable[..., ProcessBox]]:
+    """Makes process-engine boxes; a second one takes the place of the first."""
+    yield lambda **options: cast(ProcessBox, pool.fresh("process", **options))
+    pool.clear()
+
+
+@pytest.fixture(params=ENGINES)
+def make_box(request: pytest.FixtureRequest, pool: Pool) -> Iterator[Callable[..., Box]]:
     """Makes boxes under each engine in turn (columns D and H)."""
-    made: MakeBox = request.getfixturevalue(f"{request.param}_box")
-    return made
+    yield lambda **options: pool.fresh(request.param, **options)
+    pool.clear()
+
+
+@pytest.fixture
+def running_docker(pool: Pool) -> DockerBox:
+    """A ready docker box that tests share; they leave it as it is."""
+    return cast(DockerBox, pool.shared("docker"))
+
+
+@pytest.fixture
+def running_process(pool: Pool) -> ProcessBox:
+    """A ready process-engine box that tests share; they leave it as it is."""
+    return cast(ProcessBox, pool.shared("process"))
+
+
+@pytest.fixture(params=ENGINES)
+def running(request: pytest.FixtureRequest, pool: Pool) -> Box:
+    """A ready box of each engine in turn that tests share; they leave it as it is."""
+    return pool.shared(request.param)

@@ -1,51 +1,58 @@
-"""RC-003: no package manager or downloader is called before the seal, and no source of ours calls one."""
+"""RC-003: no package manager or downloader is called before the seal, and no source of ours calls one.
+
+Column D. Programs that stand in for the real ones write down that they were called, and whether the boot was sealed.
+"""
 
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.box import SENTINEL
 from harness.container import DockerBox
 
 from agentbox.settings import CHECKOUT
 
-RECORDED = ("apt", "apt-get", "dpkg", "pip", "pip3", "npm", "curl", "git")
-CALL = re.compile(r"""["'](?:/usr/bin/)?(?:apt|apt-get|dpkg|pip3?|npm|wget)["'],""")
+RECORDED = ("apt", "apt-get", "dpkg", "pip", "pip3", "npm", "curl", "wget", "git")
+IN_THE_IMAGE = ("curl", "dpkg", "git")
+CALL = re.compile(r"""["'](?:/usr/bin/)?(?:apt|apt-get|dpkg|pip3?|npm|wget)["'],|["']-m["'], ["']pip["']""")
 IN_THE_BOX = ("boot", "api", "agents", "adapters", "probes", "sandbox", "supervision", "privacy")
+BEFORE, AFTER = "/tmp/called-before-seal", "/tmp/called-after-seal"
+RECORDER = f"""#!/usr/bin/sh
+if [ -e {SENTINEL} ]; then file={AFTER}; else file={BEFORE}; fi
+echo "$0 $*" >> $file
+exit 97
+"""
 
 
-def recorder(folder: Path) -> list[str]:
-    """Mounts of a script that notes that it was called; for programs whose place exists in the image."""
-    script = folder / "recorder"
-    script.write_text('#!/bin/sh\necho "$0 $*" >> /tmp/called\nexit 97\n')
-    script.chmod(0o755)
-    return [f"./recorder:/usr/bin/{name}:ro" for name in ("curl", "git")]
+def recorders() -> dict[str, object]:
+    """Options of a box whose installers and downloaders are recorders."""
+    files = {f"/usr/bin/{name}": RECORDER.encode() for name in IN_THE_IMAGE}
+    return {"files": files, "service": {"healthcheck": {"test": ["NONE"]}}}
+
+
+def installs_nothing(box: DockerBox) -> None:
+    """The predicate: the box seals without having called a recorder, and the recorders do record."""
+    box.start()
+    box.wait_event("BootstrapCompleted", 20)
+    calls = box.run(["cat", BEFORE])
+    assert calls.out == "", f"called before the seal: {calls.out}"
+    control = box.run(["/usr/bin/git", "status"])
+    assert control.code == 97
+    assert "/usr/bin/git status" in box.text(AFTER)
 
 
 def test_rc_003_nothing_is_called(docker_box: Callable[..., DockerBox]) -> None:
-    """With recorders over curl and git the box seals without calling either; deep probes come after the seal."""
-    box = docker_box()
-    box.render()
-    mounts = recorder(box.folder)
-    box.options.override.update({"volumes": mounts, "healthcheck": {"disable": True}})
-    box.start()
-    box.wait_ready()
-    called = box.run(["cat", "/tmp/called"])
-    before_seal = [line for line in called.out.splitlines() if "--version" not in line]
-    assert before_seal == []
-    control = box.run(["/usr/bin/git", "status"])
-    assert control.code == 97
-    assert "/usr/bin/git status" in box.run(["cat", "/tmp/called"]).out
+    """The boot calls none of the programs that could install or download something."""
+    installs_nothing(docker_box(**recorders()))
 
 
-def test_rc_003_image_has_no_installer(docker_box: Callable[..., DockerBox]) -> None:
-    """apt, dpkg and npm are not in the image at all; python is, as the positive control."""
-    box = docker_box()
-    box.start()
-    box.wait_ready()
+def test_rc_003_image_has_no_other_installer(running_docker: DockerBox) -> None:
+    """Of the names looked for the image has only those that recorders were laid over, and no pip as a module."""
+    box = running_docker
     found = box.run(["bash", "-c", f"for n in {' '.join(RECORDED)} python3; do command -v $n; done; :"])
-    names = {Path(line).name for line in found.out.split()}
-    assert "python3" in names
-    assert names <= {"python3", "curl", "git"}
+    assert {Path(line).name for line in found.out.split()} == {"python3", *IN_THE_IMAGE}
+    assert box.python("import uvicorn").code == 0
+    assert "No module named" in box.python("import pip").err
 
 
 def test_rc_003_no_source_calls_one() -> None:

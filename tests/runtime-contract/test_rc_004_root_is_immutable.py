@@ -1,41 +1,83 @@
-"""RC-004: the root cannot be written; an application root that can is an event, and fatal in strict mode."""
+"""RC-004: the root cannot be written; an application root that can is an event, and fatal in strict mode.
 
-from collections.abc import Callable
+Column D.
+"""
+
+from collections.abc import Callable, Iterator
 
 import pytest
-from harness.container import DockerBox
+from harness.container import DockerBox, docker
+from harness.images import Images
+
+PLACES = ("/", "/etc", "/opt", "/opt/agentbox", "/usr", "/usr/bin")
+WRITE = """
+import errno, sys
+for place in sys.argv[1:]:
+    try:
+        open(place.rstrip("/") + "/rc-004", "w").close()
+    except OSError as error:
+        print(place, errno.errorcode[error.errno])
+    else:
+        print(place, "written")
+"""
+APP_VOLUME = "agentbox-rc-app"
 
 
-@pytest.mark.parametrize("place", ["/opt/agentbox", "/etc", "/usr", "/usr/bin", "/"])
-def test_rc_004_writes_fail(docker_box: Callable[..., DockerBox], place: str) -> None:
-    """Creating a file as uid 1000 gives EROFS; in /workspace it works."""
-    box = docker_box()
+def root_is_immutable(box: DockerBox) -> None:
+    """The predicate: creating a file as uid 1000 gives EROFS outside the writable roots, and works in one."""
+    ran = box.python(WRITE, *PLACES, "/workspace")
+    told = dict(line.split() for line in ran.out.splitlines())
+    assert told["/workspace"] == "written"
+    assert {place: told[place] for place in PLACES} == dict.fromkeys(PLACES, "EROFS")
+
+
+def writable_root_is_told(box: DockerBox) -> None:
+    """The predicate: a box whose application folder takes writes says so, and starts all the same."""
     box.start()
     box.wait_ready()
-    code = "import errno, sys\ntry:\n    open(sys.argv[1], 'w')\nexcept OSError as e:\n    print(errno.errorcode[e.errno])\nelse:\n    print('written')"
-    ran = box.run(["python3", "-c", code, f"{place.rstrip('/')}/probe"])
-    assert ran.out.strip() == "EROFS"
-    assert box.run(["python3", "-c", code, "/workspace/probe"]).out.strip() == "written"
+    assert box.python(WRITE, "/opt/agentbox").out.split() == ["/opt/agentbox", "written"]
+    assert box.event("ImmutableRootWritable")["path"] == "/opt/agentbox"
 
 
-def writable_app() -> dict[str, object]:
-    """A tmpfs of ours laid over the place that the boot probes."""
-    return {"tmpfs": ["/opt/agentbox/skills:mode=755,uid=1000,gid=1000,size=1M"]}
+def test_rc_004_writes_fail(running_docker: DockerBox) -> None:
+    """EROFS in `/`, `/opt`, `/etc`, `/usr`; the workspace takes a file."""
+    root_is_immutable(running_docker)
 
 
-def test_rc_004_writable_root_is_reported(docker_box: Callable[..., DockerBox]) -> None:
-    """A box whose root is writable says so in an event and in `/health`."""
-    box = docker_box(override={"read_only": False, "user": "1000:1000"})
-    box.start()
-    box.wait_ready()
-    drift = [event for event in box.events() if event["event"] in {"PostureDrift", "ImmutableRootWritable"}]
-    assert drift, "nothing said that the root is writable"
-    assert box.get("/health").json["posture"]["drift"]
+@pytest.fixture
+def writable_app(images: Images) -> Iterator[dict[str, object]]:
+    """Options of a box whose `/opt/agentbox` is a copy that uid 1000 owns: the engine fills a new volume from the image."""
+    docker("volume", "create", APP_VOLUME)
+    mount = f"{APP_VOLUME}:/opt/agentbox"
+    chown = ("--entrypoint", "/usr/bin/chown", images.plain.image_id, "1000:1000", "/opt/agentbox")
+    docker("run", "--rm", "--user", "0:0", "--network", "none", "--volume", mount, *chown)
+    yield {"service": {"volumes": [mount]}, "volumes": {APP_VOLUME: {"external": True}}}
+    docker("volume", "rm", "--force", APP_VOLUME)
 
 
-def test_rc_004_strict_refuses(docker_box: Callable[..., DockerBox]) -> None:
-    """In strict mode the same box ends with exit code 1 and seals nothing."""
-    box = docker_box(strict=True, override={"read_only": False})
+def test_rc_004_writable_root_is_told(docker_box: Callable[..., DockerBox], writable_app: dict[str, object]) -> None:
+    """`ImmutableRootWritable` with the path."""
+    writable_root_is_told(docker_box(**writable_app))
+
+
+def test_rc_004_strict_refuses(docker_box: Callable[..., DockerBox], writable_app: dict[str, object]) -> None:
+    """In strict mode the same box ends with exit code 1, says why, and seals nothing."""
+    box = docker_box(strict=True, **writable_app)
     box.start()
     assert box.wait_exit(10) == 1
-    assert not any(event["event"] == "BootstrapCompleted" for event in box.events())
+    assert "/opt/agentbox is writable" in box.event("BootstrapFailed")["reason"]
+    assert not box.sealed()
+
+
+def test_rc_004_root_without_read_only_is_drift(docker_box: Callable[..., DockerBox]) -> None:
+    """A container whose root is not mounted read-only: `PostureDrift` and `/health` name it; strict: exit 1."""
+    box = docker_box(service={"read_only": False})
+    box.start()
+    box.wait_ready()
+    assert (box.event("PostureDrift")["control"], box.event("PostureDrift")["found"]) == ("root", "writable")
+    assert box.get("/health").json["posture"]["drift"] == ["root: writable (expected read-only)"]
+    strict = docker_box(strict=True, service={"read_only": False})
+    strict.start()
+    assert strict.wait_exit(10) == 1
+    assert "root is writable" in strict.event("BootstrapFailed")["reason"]
+    assert not strict.sealed()

@@ -64,7 +64,7 @@ def claim_next(
     for tag in tags:
         where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = ? AND t.bead_id = b.id)"
         values.append(tag)
-    first = row(db, f"SELECT b.id FROM beads b WHERE {where} ORDER BY b.priority, b.rank, b.id LIMIT 1", values)
+    first = row(db, f"SELECT b.id FROM beads b {where} ORDER BY b.priority, b.rank, b.id LIMIT 1", values)
     return None if first is None else _grant(db, now, first[0], assignee, lease_id, lease_s)
 
 
@@ -84,8 +84,8 @@ def release(db: apsw.Connection, now: int, bead_id: str, lease_id: str, delay_s:
 
 
 def ready_where(now: int, parent_id: str | None) -> tuple[str, list[object]]:
-    """The condition of `ready`, and its values."""
-    where = f"b.status = 'open' AND b.kind = 'task' AND (b.not_before IS NULL OR b.not_before <= ?) AND NOT {BLOCKED}"
+    """The index and the condition of `ready`, and its values. The index has the order of `ready` too: no sort."""
+    where = f"INDEXED BY beads_ready WHERE b.status = 'open' AND b.kind = 'task' AND (b.not_before IS NULL OR b.not_before <= ?) AND NOT {BLOCKED}"
     values: list[object] = [now]
     if parent_id is not None:
         where += " AND b.parent_id = ?"

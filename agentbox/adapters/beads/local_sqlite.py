@@ -131,7 +131,7 @@ class LocalSqliteBeads(Adapter):
             if after is not None:
                 where += " AND (b.priority, b.rank, b.id) > (?, ?, ?)"
                 values += after
-            found = beads(db, f"WHERE {where} ORDER BY b.priority, b.rank, b.id LIMIT ?", (*values, limit + 1))
+            found = beads(db, f"{where} ORDER BY b.priority, b.rank, b.id LIMIT ?", (*values, limit + 1))
             last = found[limit - 1] if len(found) > limit else None
             key = None if last is None else (last.priority, ms(last.not_before or last.created_at), last.id)
             return Page(items=found[:limit], next_cursor=None if key is None else cursor_of(listing, key))

@@ -18,7 +18,6 @@ _COLUMNS = (
     "revision", "created_at", "updated_at", "closed_at",
 )  # fmt: skip
 _TIMES = ("not_before", "lease_expires_at", "created_at", "updated_at", "closed_at")
-_JSON = ("data", "result")
 SELECT = (
     f"SELECT {', '.join('b.' + name for name in _COLUMNS)}, "
     "(SELECT json_group_array(blocker_id ORDER BY blocker_id) FROM deps WHERE bead_id = b.id) FROM beads b "
@@ -44,11 +43,16 @@ def bead_of(found: Sequence[Any]) -> Bead:
     """A row of `SELECT` as a record."""
     values = dict(zip(_COLUMNS, found, strict=False))
     for name in _TIMES:
-        values[name] = None if values[name] is None else moment(values[name])
-    for name in _JSON:
-        values[name] = json.loads(values[name])
-    values["tags"] = tuple(json.loads(values["tags"]))
-    return Bead(**values, blocked_by=tuple(json.loads(found[-1])))
+        if values[name] is not None:
+            values[name] = moment(values[name])
+    values["tags"] = _tuple_of(values["tags"])
+    values["data"] = {} if values["data"] == "{}" else json.loads(values["data"])
+    values["result"] = None if values["result"] == "null" else json.loads(values["result"])
+    return Bead(**values, blocked_by=_tuple_of(found[-1]))
+
+
+def _tuple_of(text: str) -> tuple[str, ...]:
+    return () if text == "[]" else tuple(json.loads(text))
 
 
 def find(db: apsw.Connection, bead_id: str) -> Bead:

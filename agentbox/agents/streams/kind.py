@@ -4,6 +4,7 @@ A segment starts with what came before it, so that after a restart the first one
 synced to disk: the page cache outlives the process, and a machine that stops takes the agents along.
 """
 
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -79,12 +80,15 @@ class KindLog:
         return sum(segment.size for segment in self.segments)
 
     def append(self, item: Stored) -> None:
-        """Writes one item, and drops the oldest segments beyond the limit."""
+        """Writes one item, and drops the oldest segments beyond the limit. Raises OSError; then nothing was written."""
         room = max(_SMALLEST, self.limit // _PIECES)
         if self._fd is None or self.segments[-1].size + ITEM.size + len(item.data) > room:
             self._roll()
         assert self._fd is not None
-        os.writev(self._fd, [ITEM.pack(item.cursor, item.millis, item.generation, len(item.data)), item.data])
+        head = ITEM.pack(item.cursor, item.millis, item.generation, len(item.data))
+        if os.writev(self._fd, [head, item.data]) < len(head) + len(item.data):  # how a disk says that it is full
+            os.ftruncate(self._fd, self.segments[-1].size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.segments[-1].add(item)
         while len(self.segments) > 1 and self.size > self.limit:
             oldest = self.segments.pop(0)
@@ -116,8 +120,15 @@ class KindLog:
         self.folder.mkdir(parents=True, exist_ok=True)
         number = int(self.segments[-1].path.suffix[1:]) + 1 if self.segments else 0
         path = self.folder / f"{self.kind}.{number:012d}"
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        os.write(self._fd, HEAD.pack(_MAGIC, *before))
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            if os.write(fd, HEAD.pack(_MAGIC, *before)) < HEAD.size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            os.close(fd)
+            path.unlink()
+            raise
+        self._fd = fd
         self.segments.append(Segment(path, before))
 
 

@@ -1,5 +1,6 @@
 """Reads one agent's items in order from any cursor, across kinds, and says where something was cut out."""
 
+import errno
 import json
 from collections import deque
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ _READ = 128 << 10
 class Reader:
     """Two readers of one log see the same items. `kinds` narrows what is read.
 
-    Raises CursorExpired for a `since` after which something was dropped; from 0 it starts with what is kept, and the
+    A file that somebody changed is an OSError. Raises CursorExpired for a `since` after which something was dropped; from 0 it starts with what is kept, and the
     cut is a `state` item at the cursor of the last item dropped. A reader that is overtaken later meets the same item.
     """
 
@@ -114,6 +115,8 @@ class _Tail:
             if not items:  # one item larger than a read
                 data += stream.read()
                 items = list(parse(data))
+        if not items:
+            raise OSError(errno.EIO, f"{segment.path.name} is not as it was written")
         for item in items:
             self._offset += ITEM.size + len(item.data)
             if item.cursor > self._last:

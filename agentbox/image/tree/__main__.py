@@ -16,6 +16,7 @@ from agentbox.image.tree.assemble import Tree
 from agentbox.image.tree.debian import add_certificates, add_package, add_skeleton
 from agentbox.image.tree.entry import write_entries
 from agentbox.image.tree.listing import add_listing
+from agentbox.image.tree.npm import add_tarball
 from agentbox.image.tree.pyc import add_bytecode
 from agentbox.image.tree.rules import place
 from agentbox.image.tree.wheel import add_environment, add_installed, add_wheel
@@ -34,6 +35,8 @@ def build(spec: dict[str, Any], root: Path) -> Tree:
         add_environment(tree, python, version)
     for row in spec.get("wheels", ()):
         add_wheel(tree, row["name"], Path(row["path"]), python)
+    for row in spec.get("npm", ()):
+        add_tarball(tree, row["name"], Path(row["path"]), row["paths"])
     for path, target in spec.get("links", ()):
         tree.link(place(path), target, "generated:links")
     if source := spec.get("application"):

@@ -6,35 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentbox.errors import AgentboxError
-
-_MAGIC = b"!<arch>\n"
-_HEADER = 60  # name 16, time 12, uid 6, gid 6, mode 8, size 10, end 2 (ar(5))
-
-
-def members(package: bytes, name: str) -> dict[str, bytes]:
-    """The members of the outer archive by name. Raises AgentboxError when the bytes are no such archive."""
-    if not package.startswith(_MAGIC):
-        raise AgentboxError(f"cannot read {name}: it is no Debian package")
-    found: dict[str, bytes] = {}
-    at = len(_MAGIC)
-    while at + _HEADER <= len(package):
-        header = package[at : at + _HEADER]
-        size = int(header[48:58])
-        found[header[:16].decode("ascii").strip().rstrip("/")] = package[at + _HEADER : at + _HEADER + size]
-        at += _HEADER + size + size % 2
-    return found
+from agentbox.lock.deb import members
 
 
 def open_tar(package: Path, part: str) -> tarfile.TarFile:
-    """The tar `control` or `data` of a package. Raises AgentboxError for an unknown compression."""
-    name = package.name
-    for member, content in members(package.read_bytes(), name).items():
-        if member.startswith(f"{part}.tar"):
-            try:
+    """The tar `control` or `data` of a package. Raises AgentboxError for what is none, or is compressed otherwise."""
+    try:
+        for member, content in members(package.read_bytes()):
+            if member.startswith(f"{part}.tar"):
                 return tarfile.open(fileobj=io.BytesIO(content), mode="r:*")  # the caller closes it
-            except tarfile.ReadError as error:
-                raise AgentboxError(f"cannot read {member} of {name}: {error}") from error
-    raise AgentboxError(f"cannot read {name}: it has no {part}.tar")
+    except (ValueError, tarfile.ReadError) as error:
+        raise AgentboxError(f"cannot read {package.name}: {error}") from error
+    raise AgentboxError(f"cannot read {package.name}: it has no {part}.tar")
 
 
 def control(package: Path) -> str:

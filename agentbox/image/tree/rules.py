@@ -31,11 +31,16 @@ def place(path: str) -> str:
 
     Raises AgentboxError for a path that leaves the root.
     """
+    plain = inside(path)
+    first, below, _ = plain.partition("/")
+    return f"usr/{plain}" if below and first in MERGED else plain
+
+
+def inside(path: str) -> str:
+    """A path without `.`, empty parts and slashes at its ends. Raises AgentboxError for one that leaves the root."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if ".." in parts:
         raise AgentboxError(f"cannot place {path}: it leaves the root")
-    if parts and parts[0] in MERGED and len(parts) > 1:
-        parts = ["usr", *parts]
     return "/".join(parts)
 
 

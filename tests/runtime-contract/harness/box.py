@@ -71,6 +71,7 @@ class Options:
     small_workspace: bool = False  # /workspace is a file system of a few MiB
     # Containers only:
     service: dict[str, Any] = field(default_factory=dict)  # merged by compose over the rendered service
+    volumes: dict[str, Any] = field(default_factory=dict)  # the same for the compose file's volumes
     files: dict[str, bytes] = field(default_factory=dict)  # laid over files of the image
     edit: Callable[[str], str] | None = None  # of the rendered compose text
     image_ref: str = ""  # AGENTBOX_IMAGE_REF in the operator's environment

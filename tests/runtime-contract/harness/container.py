@@ -72,8 +72,8 @@ class DockerBox(Box):
         mounts = lay_over(self.compose_folder, self.images.records(self.image), files)
         service = {"restart": "no", **self.options.service}
         service["volumes"] = [*service.get("volumes", []), *mounts]
-        named = {name: _SMALL for name in ("workspace",) if self.options.small_workspace}
-        return {"services": {"agentbox": service}, "volumes": named}
+        small = {"workspace": _SMALL} if self.options.small_workspace else {}
+        return {"services": {"agentbox": service}, "volumes": {**small, **self.options.volumes}}
 
     def start(self) -> None:
         self.render()

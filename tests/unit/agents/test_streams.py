@@ -1,6 +1,8 @@
 """Output on disk."""
 
 import json
+import resource
+import signal
 from pathlib import Path
 
 import pytest
@@ -139,6 +141,40 @@ def test_any_mix_is_read_without_gap_or_repeat(
     if since == 0 or since >= floor:
         wanted = [one for one in everything if one.cursor > since]
         assert [one for one in read(log, since) if one in everything] == wanted
+
+
+def test_a_full_disk_takes_an_item_whole_or_not(tmp_path: Path) -> None:
+    """An append that fails leaves no trace; with room again the next one works, in order."""
+    log = StreamLog(tmp_path, LIMIT)
+    log.append("stdout", 1, b"before")
+    bounds = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, bounds[1]))
+    try:
+        with pytest.raises(OSError):
+            log.append("stdout", 1, b"x" * 1000)  # a part of it fits
+        with pytest.raises(OSError):
+            log.append("stdout", 1, b"x" * 7000)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, bounds[1]))
+        with pytest.raises(OSError):
+            log.append("stderr", 1, b"no segment can begin")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, bounds)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert log.append("stderr", 1, b"after") == 2
+    assert [one.data for one in read(log)] == [b"before", b"after"]
+    log.close()
+    assert [one.data for one in read(StreamLog.recover(tmp_path, LIMIT))] == [b"before", b"after"]
+
+
+def test_a_file_that_was_changed_is_an_error(tmp_path: Path) -> None:
+    """Not an endless search, and not somebody else's bytes."""
+    log = StreamLog(tmp_path, LIMIT)
+    log.append("stdout", 1, b"x" * 100)
+    path = next(tmp_path.glob("stdout.*"))
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(OSError, match="not as it was written"):
+        read(log)
 
 
 async def test_a_closed_log_wakes_its_readers(tmp_path: Path) -> None:

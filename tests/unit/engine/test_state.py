@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.engine.state import BoxRecord, BoxState, BuildStamp, write_atomically
+from agentbox.engine.files import write_atomically
+from agentbox.engine.state import BoxRecord, BoxState, BuildStamp
 from agentbox.errors import AgentboxError, ExitCode
 
 RECORD = BoxRecord(engine="docker", name="b", api_url="http://127.0.0.1:9090")

@@ -76,6 +76,12 @@ def test_an_absent_file_asks_for_fetch() -> None:
     assert error.message == "cannot build the image: git_1_amd64.deb is not in the store"
 
 
+def test_a_full_disk_is_said() -> None:
+    """Whoever met it, Nix or a build step: one sentence, exit 6."""
+    error = _failure(failed("layer-base", "OSError: [Errno 28] No space left on device"), "build the image")
+    assert (error.message, error.exit_code) == ("cannot build the image: the disk is full", ExitCode.ENGINE)
+
+
 def test_a_lock_that_does_not_fit_asks_for_lock() -> None:
     """Evaluation ends with a throw: exit 5."""
     watch = Watch(NullProgress())
