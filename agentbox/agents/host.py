@@ -23,16 +23,18 @@ class Host:
         self.launcher = Launcher()
         self.on_ended: Callable[[Entry, Path], None] = _nobody
         self._untold: tuple[Happening, ...] = ()
+        self._unsaved: dict[str, Entry] = {}
         self._grown = asyncio.Event()
 
     async def save(self, entry: Entry, *happened: Happening) -> None:
         """Stores both. When the disk refuses, what happened is kept and stored with the next: an agent must not end, or
         seem to live, because of it."""
         waiting, self._untold = (*self._untold, *happened), ()
+        behind, self._unsaved = {**self._unsaved, entry.agent_id: entry}, {}
         try:
-            await self.store.save(entry, *waiting)
+            await self.store.save(tuple(behind.values()), *waiting)
         except AdapterError as error:
-            self._untold = (*waiting, *self._untold)
+            self._untold, self._unsaved = (*waiting, *self._untold), {**behind, **self._unsaved}
             log.error("agent is not saved", agent_id=entry.agent_id, reason=error.message)
             return
         self._grown.set()

@@ -96,12 +96,13 @@ class Store:
 
         await self._database.write(job)
 
-    async def save(self, entry: Entry, *happened: Happening) -> None:
-        """The agent as it is now, and what happened to it, in one commit."""
-        row, moment = _row(entry), clock.to_wire(clock.now())
+    async def save(self, entries: Sequence[Entry], *happened: Happening) -> None:
+        """Agents as they are now, and what happened, in one commit."""
+        rows, moment = [_row(entry) for entry in entries], clock.to_wire(clock.now())
 
         def job(db: apsw.Connection) -> None:
-            db.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", row)
+            for row in rows:
+                db.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", row)
             for one in happened:
                 values = (uuid7(), moment, one.type, one.agent_id, json.dumps(one.data))
                 db.execute("INSERT INTO record (id, at, type, agent_id, data) VALUES (?, ?, ?, ?, ?)", values)

@@ -24,7 +24,19 @@ class Start:
     strict: bool = False
     hooks: Mapping[str, str] = field(default_factory=dict)  # AGENTBOX_TEST_* variables
     secrets: Mapping[str, str] = field(default_factory=dict)
+    made_of: str = ""  # digest of what is neither plan nor secret: image or sources, project, strict, hooks
     recreate: bool = False
+
+    @property
+    def api_url(self) -> str:
+        """Where the box will answer on this host."""
+        return url_of(self.plan.api.publish_address, self.plan.api.port)
+
+
+def url_of(address: str, port: int) -> str:
+    """A wildcard address is reached on loopback."""
+    host = "127.0.0.1" if address in {"0.0.0.0", "::"} else address
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 @dataclass(frozen=True)
@@ -43,11 +55,29 @@ class Engine(Protocol):
     name: str
     protections_absent: tuple[str, ...]
 
-    def start(self, start: Start) -> BoxRecord:
-        """Brings the box up as described; nothing happens to one that already runs exactly so."""
+    def check(self, start: Start) -> None:
+        """Raises AgentboxError for what would stop `start`: exit 7 for a port or a name that is taken, 3 for limits."""
         ...
 
-    def inspect(self, record: BoxRecord) -> Running: ...
+    def start(self, start: Start) -> BoxRecord:
+        """Brings the box up as described; with `recreate` anew, whatever was there."""
+        ...
+
+    def refresh(self, start: Start, record: BoxRecord) -> BoxRecord:
+        """Boots the box again with the manifest and the secrets as they are now."""
+        ...
+
+    def rewrite(self, start: Start, record: BoxRecord) -> BoxRecord:
+        """Changes the files that the box reads, and not the box."""
+        ...
+
+    def find(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
+        """A box of ours that runs though its record is lost: not settled."""
+        ...
+
+    def inspect(self, record: BoxRecord) -> Running:
+        """`absent` when there is none of ours, whoever else has the name."""
+        ...
 
     def stop(self, record: BoxRecord, seconds: int) -> None:
         """TERM, then KILL after `seconds`. The box stays, stopped."""

@@ -1,11 +1,13 @@
-"""Running a foreign program: its output is kept, its failure is a sentence with the last lines of what it said."""
+"""Running a foreign program: its output is kept, its failure is one sentence, with the last lines of what it said."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
+from agentbox.engine.interrupts import held_back
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import environment
 
@@ -21,19 +23,18 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout: float = 300,
     exit_code: ExitCode = ExitCode.ENGINE,
+    whole: bool = False,
 ) -> str:
-    """Runs `argv` and returns its stdout. Raises AgentboxError `cannot <doing>: …` when it fails or takes too long."""
+    """Runs `argv` and returns its stdout. Raises AgentboxError `cannot <doing>: …` when it fails or takes too long.
+
+    `whole`: Ctrl-C waits until the program has ended, because half of what it does would be in the way later.
+    """
     try:
-        done = subprocess.run(
-            argv,
-            cwd=cwd,
-            env={**environment(), **(env or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        with held_back() if whole else nullcontext():
+            done = subprocess.run(
+                argv, cwd=cwd, env={**environment(), **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True,
+                text=True, errors="replace", timeout=timeout, check=False, start_new_session=whole,
+            )  # fmt: skip
     except FileNotFoundError as error:
         raise AgentboxError(
             f"cannot {doing}: {argv[0]} is not installed", hint, exit_code=ExitCode.PREREQUISITE
@@ -43,9 +44,17 @@ def run(
             f"cannot {doing}: {argv[0]} did not end in {timeout:.0f} s", hint, exit_code=exit_code
         ) from error
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-_TAIL:]
-        raise AgentboxError(f"cannot {doing}: " + "\n  ".join(said), hint, exit_code=exit_code)
+        said = done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}"
+        raise AgentboxError(f"cannot {doing}: {reason(said)}", hint, exit_code=exit_code)
     return done.stdout
+
+
+def reason(said: str) -> str:
+    """The line that says why, then, behind a bar each, the others that lead up to it."""
+    lines = [line.rstrip() for line in said.splitlines() if line.strip()][-_TAIL:]
+    why = next((line for line in reversed(lines) if "error" in line.lower()), lines[-1])
+    rest = [f"  | {line}" for line in lines if line is not why]
+    return "\n".join([why.strip(), *rest])
 
 
 def succeeds(argv: Sequence[str], timeout: float = 10) -> bool:

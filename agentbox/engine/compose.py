@@ -9,10 +9,13 @@ from pathlib import Path
 
 from agentbox.engine.base import Start
 from agentbox.engine.command import run, succeeds
-from agentbox.engine.files import write_atomically, write_in_place
+from agentbox.engine.dockercall import explained
+from agentbox.engine.files import told, write_atomically, write_in_place
+from agentbox.engine.state import BoxState
 from agentbox.errors import AgentboxError, ExitCode
 
 FILE = "docker-compose.yml"
+MANIFEST = "agentbox.toml"
 
 
 @cache
@@ -30,12 +33,13 @@ def program() -> tuple[str, ...]:
 
 
 def compose(folder: Path, arguments: Sequence[str], *, doing: str, env: Mapping[str, str] | None = None) -> str:
-    """Runs compose in the folder (1.29 resolves the seccomp path from there)."""
-    return run([*program(), "-f", FILE, *arguments], cwd=folder, doing=doing, env=env)
+    """Runs compose in the folder (1.29 resolves the seccomp path from there), to its end even after Ctrl-C."""
+    argv = [*program(), "-f", FILE, *arguments]
+    return explained(lambda: run(argv, cwd=folder, doing=doing, env=env, whole=True), doing)
 
 
-def write_folder(start: Start) -> bool:
-    """Writes compose file, seccomp, `.env`, manifest and secrets; True when anything but a secret changed."""
+def write_folder(start: Start) -> None:
+    """Writes compose file, seccomp, `.env`, manifest and secrets. Raises AgentboxError (exit 3)."""
     from agentbox.render import compose_folder
 
     files = compose_folder(
@@ -43,34 +47,52 @@ def write_folder(start: Start) -> bool:
         strict=start.strict, hooks=start.hooks,
     )  # fmt: skip
     folder = start.state.compose_dir
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    changed = False
+    with told(f"make {folder}"):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name, content in files.items():
-        changed |= _write(folder / name, content)
-    write_secrets(folder / "secrets", {name: start.secrets.get(name, "") for name in start.plan.secrets})
-    return changed
+        _write(folder / name, content, held=name == MANIFEST)
+    write_secrets(secrets_of(start.state), given(start))
+
+
+def given(start: Start) -> dict[str, str]:
+    """Every secret of the plan with its value, "" while it has none."""
+    return {name: start.secrets.get(name, "") for name in start.plan.secrets}
+
+
+def secrets_of(state: BoxState) -> Path:
+    """The folder of a box's secret files."""
+    return state.compose_dir / "secrets"
+
+
+def same_secrets(start: Start) -> bool:
+    """True when the files of the box hold the values that it would be started with."""
+    folder = secrets_of(start.state)
+    with told(f"read {folder}"):
+        return all((folder / name).exists() and (folder / name).read_text() == value for name, value in given(start).items())
 
 
 def write_secrets(folder: Path, values: Mapping[str, str]) -> None:
-    """One file a secret, 0444 in a 0700 folder: uid 1000 in the box reads it whoever ran the CLI.
-
-    A file is rewritten in place, since a file mount holds the inode.
-    """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """One file a secret, 0444 in a 0700 folder: uid 1000 in the box reads it whoever ran the CLI."""
+    with told(f"make {folder}"):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
     for name, value in values.items():
-        target = folder / name
-        if not target.exists():
-            write_atomically(target, value, 0o444)
-        elif target.read_text() != value:
-            target.chmod(0o644)
-            target.write_text(value)
-        target.chmod(0o444)
+        _write(folder / name, value.encode(), held=True, mode=0o444)
 
 
-def _write(path: Path, content: bytes) -> bool:
-    if path.exists() and path.read_bytes() == content:
-        return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)  # in place: the manifest's mount holds the inode
-    path.chmod(0o644)
-    return True
+def _write(path: Path, content: bytes, *, held: bool, mode: int = 0o644) -> None:
+    """`held`: a mount holds the inode, so the file is written in place."""
+    with told(f"write {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():  # what docker makes of a mount whose file was missing
+            path.rmdir()
+        if path.exists():
+            path.chmod(0o644)
+            if path.read_bytes() == content:
+                path.chmod(mode)
+                return
+    if held and path.exists():
+        write_in_place(path, content)
+    else:
+        write_atomically(path, content)
+    path.chmod(mode)

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from agentbox.engine import hostlimits, ports, reach
 from agentbox.engine.base import Running, Start
-from agentbox.engine.command import run, succeeds
+from agentbox.engine.command import succeeds
 from agentbox.engine.compose import compose, write_folder
-from agentbox.engine.state import BoxRecord
+from agentbox.engine.dockercall import docker, lines_of_client
+from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.errors import AgentboxError, ExitCode
-from agentbox.settings import HostPaths
 
 _FOLDER_LABEL = "com.docker.compose.project.working_dir"
 
@@ -26,106 +27,128 @@ class Docker:
 
     def load(self, archive: Path) -> None:
         """Loads an image archive; the daemon's image id is then the archive's config digest."""
-        run(
-            ["docker", "load", "--quiet", "--input", str(archive)],
-            doing="load the image into docker",
-            hint="Is the disk full? `docker system df` shows what takes room.",
-        )
+        docker(["load", "--quiet", "--input", str(archive)], doing="load the image into docker")
 
     def has_image(self, reference: str) -> bool:
         return succeeds(["docker", "image", "inspect", reference])
 
+    def check(self, start: Start) -> None:
+        """Raises AgentboxError for what would stop `start`: exit 7 for a port or a name that is taken, 3 for limits."""
+        found = self._inspect(start.plan.name)
+        if found is not None and not _ours(found, start.state):
+            folder = (found["Config"]["Labels"] or {}).get(_FOLDER_LABEL, "something else")
+            raise AgentboxError(
+                f"cannot start the box {start.plan.name}: a container of that name belongs to {folder}",
+                "Give this box another name ([meta] name in the manifest), or remove that container.",
+                exit_code=ExitCode.BUSY,
+            )
+        cores = int(docker(["info", "--format", "{{.NCPU}}"], doing="ask docker for its cores"))
+        hostlimits.check(start.plan, hostlimits.of_docker(cores, reach.reach().host))
+        ports.refuse_taken(start.plan, _published(found) if found else (), container_at=ports.docker_publishes)
+
     def start(self, start: Start) -> BoxRecord:
-        """Writes the compose folder, then lets compose bring the container up."""
-        self._refuse_foreign_container(start)
-        changed = write_folder(start)
+        """Writes the compose folder, then lets compose bring the container up; with `recreate`, a new one."""
+        write_folder(start)
         arguments = ["up", "--detach", "--no-build", "--remove-orphans"]
-        if start.recreate or (changed and self._inspect(start.plan.name) is not None):
-            arguments.append("--force-recreate")
-        compose(start.state.compose_dir, arguments, doing=f"start the box {start.plan.name}", env=dict(start.hooks))
+        arguments += ["--force-recreate"] if start.recreate else []
+        doing = f"start the box {start.plan.name}"
+        compose(start.state.compose_dir, arguments, doing=doing, env=dict(start.hooks))
+        return self.record_of(start)
+
+    def refresh(self, start: Start, record: BoxRecord) -> BoxRecord:
+        """Boots the same container again, over the manifest and the secrets as they are now."""
+        write_folder(start)
+        self.restart(record, start.plan.resources.stop_seconds)
+        return self.record_of(start)
+
+    def rewrite(self, start: Start, record: BoxRecord) -> BoxRecord:
+        """Only the files that the box has mounted."""
+        write_folder(start)
+        return self.record_of(start)
+
+    def record_of(self, start: Start) -> BoxRecord:
+        """What `start` is remembered as."""
         return BoxRecord(
-            engine=self.name, name=start.plan.name, api_url=_url(start), image_ref=start.image_ref,
-            image_id=start.image_id, plan_digest=start.plan.digest,
-            project=str(start.project or ""), strict=start.strict,
+            engine=self.name, name=start.plan.name, api_url=start.api_url, image_ref=start.image_ref,
+            image_id=start.image_id, plan_digest=start.plan.digest, project=str(start.project or ""),
+            strict=start.strict, folder=str(start.state.compose_dir), apply=dict(start.plan.apply), made_of=start.made_of,
+        )  # fmt: skip
+
+    def find(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
+        """A box of ours that runs though its record is lost."""
+        if not reach.answers():
+            return None
+        found = self._inspect(name)
+        if found is None or not _ours(found, state):
+            return None
+        return BoxRecord(
+            engine=self.name, name=name, api_url=api_url, image_id=found["Image"], folder=str(state.compose_dir),
+            settled=False,
         )  # fmt: skip
 
     def inspect(self, record: BoxRecord) -> Running:
         found = self._inspect(record.name)
-        if found is None:
+        if found is None or not _belongs(found, Path(record.folder)):
             return Running("absent")
         state = found["State"]
         return Running(_word(state), state["ExitCode"], found["RestartCount"], state["StartedAt"])
 
     def stop(self, record: BoxRecord, seconds: int) -> None:
-        run(
-            ["docker", "stop", "--time", str(seconds), record.name],
-            doing=f"stop the box {record.name}",
-            timeout=seconds + 60,
+        docker(
+            ["stop", "--time", str(seconds), record.name], doing=f"stop the box {record.name}", timeout=seconds + 60
         )
 
     def restart(self, record: BoxRecord, seconds: int) -> None:
-        run(
-            ["docker", "restart", "--time", str(seconds), record.name],
-            doing=f"restart the box {record.name}",
-            timeout=seconds + 60,
-        )
+        doing = f"restart the box {record.name}"
+        docker(["restart", "--time", str(seconds), record.name], doing=doing, timeout=seconds + 60, whole=True)
 
     def remove(self, record: BoxRecord, *, volumes: bool) -> None:
-        folder = _compose_folder(record)
-        compose(folder, ["down", *(["--volumes"] if volumes else [])], doing=f"remove the box {record.name}")
+        doing = f"remove the box {record.name}"
+        compose(Path(record.folder), ["down", *(["--volumes"] if volumes else [])], doing=doing)
 
     def logs(self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None) -> Iterator[str]:
-        argv = ["docker", "logs", *(["--follow"] if follow else []), *(["--since", since] if since else [])]
+        argv = ["logs", *(["--follow"] if follow else []), *(["--since", since] if since else [])]
         argv += ["--tail", str(lines)] if lines is not None else []
-        process = subprocess.Popen(
-            [*argv, record.name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-        )
-        assert process.stdout is not None
-        try:
-            yield from (line.rstrip("\n") for line in process.stdout)
-        finally:
-            process.terminate()
-            process.wait()
+        return lines_of_client([*argv, record.name], doing=f"read the log of the box {record.name}")
 
     def execute(self, record: BoxRecord, argv: Sequence[str], *, terminal: bool) -> int:
         flags = ["--interactive", "--tty"] if terminal else ["--interactive"]
         return subprocess.run(["docker", "exec", *flags, record.name, *argv], check=False).returncode
 
     def read(self, record: BoxRecord, box_path: str) -> bytes:
-        return run(["docker", "exec", record.name, "cat", box_path], doing=f"read {box_path} in the box").encode()
+        return docker(["exec", record.name, "cat", box_path], doing=f"read {box_path} in the box").encode()
 
     def _inspect(self, name: str) -> dict[str, Any] | None:
-        if not succeeds(["docker", "container", "inspect", name]):
+        """None for a container that does not exist. Raises AgentboxError when the daemon cannot say."""
+        rows = docker(
+            ["container", "ls", "--all", "--no-trunc", "--filter", f"name=^/{name}$", "--format", "{{.ID}}"],
+            doing=f"look for the container {name}",
+        ).split()
+        if not rows:
             return None
-        found: dict[str, Any] = json.loads(run(["docker", "container", "inspect", name], doing=f"inspect {name}"))[0]
+        found: dict[str, Any] = json.loads(docker(["container", "inspect", rows[0]], doing=f"inspect {name}"))[0]
         return found
 
-    def _refuse_foreign_container(self, start: Start) -> None:
-        found = self._inspect(start.plan.name)
-        if found is None:
-            return
-        labels = found["Config"]["Labels"] or {}
-        ours = str(start.state.compose_dir)
-        folder = labels.get(_FOLDER_LABEL, "")
-        if folder != ours:
-            raise AgentboxError(
-                f"cannot start the box {start.plan.name}: a container of that name belongs to {folder or 'something else'}",
-                "Give this box another name ([meta] name in agentbox.toml), or remove that container.",
-                exit_code=ExitCode.BUSY,
-            )
+
+def _ours(found: Mapping[str, Any], state: BoxState) -> bool:
+    return _belongs(found, state.compose_dir)
+
+
+def _belongs(found: Mapping[str, Any], folder: Path) -> bool:
+    """True when compose made the container from that folder."""
+    label = (found["Config"]["Labels"] or {}).get(_FOLDER_LABEL)
+    return bool(label) and Path(label).resolve() == folder.resolve()
+
+
+def _published(found: Mapping[str, Any]) -> set[int]:
+    """Ports of this host that a running container has now."""
+    if not found["State"]["Running"]:
+        return set()
+    rows = [row for bound in (found["NetworkSettings"]["Ports"] or {}).values() for row in bound or ()]
+    return {int(row["HostPort"]) for row in rows}
 
 
 def _word(state: Mapping[str, bool]) -> Literal["running", "restarting", "exited"]:
     if state["Restarting"]:
         return "restarting"
     return "running" if state["Running"] else "exited"
-
-
-def _url(start: Start) -> str:
-    address = start.plan.api.publish_address
-    host = "127.0.0.1" if address in {"0.0.0.0", "::"} else address
-    return f"http://{f'[{host}]' if ':' in host else host}:{start.plan.api.port}"
-
-
-def _compose_folder(record: BoxRecord) -> Path:
-    return HostPaths.of_this_user().box(record.name) / "compose"

@@ -34,6 +34,7 @@ class BoxRecord:
     manifest: str = ""  # path of the manifest on this host
     project: str = ""  # folder mounted as the workspace, "" = the volume
     strict: bool = False
+    folder: str = ""  # compose folder of a container
     root: str = ""  # prefix of a process-engine box
     pid: int = 0
     start_ticks: int = 0

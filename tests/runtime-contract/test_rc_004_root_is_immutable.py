@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from harness.container import DockerBox, docker
 from harness.images import Images
+from harness.pool import Pool
 
 PLACES = ("/", "/etc", "/opt", "/opt/agentbox", "/usr", "/usr/bin")
 WRITE = """
@@ -45,13 +46,14 @@ def test_rc_004_writes_fail(running_docker: DockerBox) -> None:
 
 
 @pytest.fixture
-def writable_app(images: Images) -> Iterator[dict[str, object]]:
+def writable_app(images: Images, pool: Pool) -> Iterator[dict[str, object]]:
     """Options of a box whose `/opt/agentbox` is a copy that uid 1000 owns: the engine fills a new volume from the image."""
     docker("volume", "create", APP_VOLUME)
     mount = f"{APP_VOLUME}:/opt/agentbox"
     chown = ("--entrypoint", "/usr/bin/chown", images.plain.image_id, "1000:1000", "/opt/agentbox")
     docker("run", "--rm", "--user", "0:0", "--network", "none", "--volume", mount, *chown)
     yield {"service": {"volumes": [mount]}, "volumes": {APP_VOLUME: {"external": True}}}
+    pool.clear()
     docker("volume", "rm", "--force", APP_VOLUME)
 
 

@@ -1,9 +1,13 @@
-"""RC-010: a degradable slot that is down is listed; a required one makes `/ready` 503; no orchestrator, no box."""
+"""RC-010: a degradable slot that is down is listed; a required one makes `/ready` 503; no orchestrator, no box.
+
+Columns D and H.
+"""
 
 from collections.abc import Callable
 
+import pytest
 from harness.box import MANIFEST, Box
-from harness.waiting import wait_for
+from harness.process import ProcessBox
 
 REQUIRED = MANIFEST.replace('pods = { use = "off" }', 'pods = { use = "off" }, beads = { required = true }')
 
@@ -14,23 +18,45 @@ def test_rc_010_degradable(make_box: Callable[..., Box]) -> None:
     box.start()
     body = box.wait_ready()
     assert body["degraded"] == ["beads"]
-    assert box.get("/health").json["adapters"]["beads"]["state"] == "down"
-    assert box.get("/health").json["status"] == "degraded"
+    health = box.get("/health").json
+    assert (health["adapters"]["beads"]["state"], health["adapters"]["beads"]["required"]) == ("down", False)
+    assert (health["status"], health["degraded_count"]) == ("degraded", 1)
+    assert box.call("GET", "/v1/beads").status == 503
 
 
 def test_rc_010_required(make_box: Callable[..., Box]) -> None:
-    """The same slot written as required: 503 with the exact string."""
+    """The same slot written as required: 503 with the exact string, though the boot is sealed."""
     box = make_box(manifest=REQUIRED, hooks={"AGENTBOX_TEST_FAIL_SLOT": "beads"})
     box.start()
-    body = box.wait_missing("adapter:beads not healthy (status=down)", 20)
-    assert "adapter:beads not healthy (status=down)" in body["missing"]
+    words = "adapter:beads not healthy (status=down)"
+    box.wait_event("BootstrapCompleted", 20)
+    assert box.wait_missing(words, 10)["missing"] == [words]
+    assert box.get("/ready").json["degraded"] == []
 
 
 def test_rc_010_orchestrator_is_fatal(make_box: Callable[..., Box]) -> None:
-    """The orchestrator failing at boot: the API ends, nothing is sealed, and the log names the slot."""
+    """The orchestrator failing at boot: the API exits 1 with a sentence, the seal fails, there is no sentinel."""
     box = make_box(hooks={"AGENTBOX_TEST_FAIL_SLOT": "orchestrator"})
     box.start()
-    wait_for(lambda: [line for line in box.log_lines() if "orchestrator" in line and "cannot" in line], 20, "a sentence naming the slot")
-    assert not any(event["event"] == "BootstrapCompleted" for event in box.events())
+    failed = box.wait_event("BootstrapFailed", 20)
+    assert failed["phase"] == "seal"
+    assert "management-api" in failed["reason"]
+    assert "exit status 1" in failed["reason"]
+    assert any(line.startswith("cannot open the required slot orchestrator: ") for line in box.log_lines())
+    assert box.run(["test", "-e", "/run/agentbox/bootstrap.done"]).code == 1
+    assert not box.sealed()
     answer = box.try_get("/ready")
     assert answer is None or answer.status == 503
+
+
+@pytest.mark.timeout(90)
+def test_rc_010_up_names_the_slot(process_box: Callable[..., ProcessBox]) -> None:
+    """`up`, on a box whose orchestrator cannot keep its state: exit 1, and the slot is named."""
+    box = process_box()
+    box.lay_out()
+    box.paths.slot("orchestrator").write_text("a file where the slot's folder must be")
+    done = box.cli("--timeout", "40", "up", "--engine", "process")
+    assert done.code == 1, done.err
+    assert "cannot bring the box agentbox-rc to ready" in done.err
+    assert "orchestrator" in done.err
+    assert not box.paths.sentinel.exists()

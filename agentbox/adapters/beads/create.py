@@ -28,7 +28,9 @@ def create(db: apsw.Connection, ids: Ids, now: int, spec: BeadSpec, parent_id: s
 
 def make_due(db: apsw.Connection, ids: Ids, now: int) -> None:
     """Makes the child of every schedule that is due: of the latest missed time alone, and none that `skip` forbids."""
-    due = rows(db, "SELECT id, next_due, depth FROM beads WHERE status = 'open' AND next_due <= ?", (now,))
+    due = rows(
+        db, "SELECT id, next_due, depth FROM beads INDEXED BY beads_due WHERE status = 'open' AND next_due <= ?", (now,)
+    )
     for bead_id, next_due, depth in due:
         schedule = find(db, bead_id)
         every = Every.parse(schedule.every or "")
@@ -41,7 +43,10 @@ def make_due(db: apsw.Connection, ids: Ids, now: int) -> None:
 
 def any_due(db: apsw.Connection, now: int) -> bool:
     """Whether a schedule is due."""
-    return row(db, "SELECT 1 FROM beads WHERE status = 'open' AND next_due <= ? LIMIT 1", (now,)) is not None
+    return (
+        row(db, "SELECT 1 FROM beads INDEXED BY beads_due WHERE status = 'open' AND next_due <= ? LIMIT 1", (now,))
+        is not None
+    )
 
 
 def _make_child(db: apsw.Connection, ids: Ids, now: int, schedule: Bead, due: int, depth: int) -> None:

@@ -15,7 +15,9 @@ EXHAUSTED = "attempts exhausted"
 def settle(db: apsw.Connection, now: int) -> None:
     """Reopens the beads whose lease has expired, and closes as failed those that have no attempt left."""
     over = rows(
-        db, "SELECT id, attempts >= max_attempts FROM beads WHERE status = 'claimed' AND lease_expires_at <= ?", (now,)
+        db,
+        "SELECT id, attempts >= max_attempts FROM beads INDEXED BY beads_leases WHERE status = 'claimed' AND lease_expires_at <= ?",
+        (now,),
     )
     for bead_id, exhausted in over:
         free = {"assignee": None, "lease_id": None, "lease_expires_at": None}
@@ -27,7 +29,14 @@ def settle(db: apsw.Connection, now: int) -> None:
 
 def any_expired(db: apsw.Connection, now: int) -> bool:
     """Whether a lease waits to be settled."""
-    return row(db, "SELECT 1 FROM beads WHERE status = 'claimed' AND lease_expires_at <= ? LIMIT 1", (now,)) is not None
+    return (
+        row(
+            db,
+            "SELECT 1 FROM beads INDEXED BY beads_leases WHERE status = 'claimed' AND lease_expires_at <= ? LIMIT 1",
+            (now,),
+        )
+        is not None
+    )
 
 
 def claim(db: apsw.Connection, now: int, bead_id: str, assignee: str, lease_id: str, lease_s: int) -> Claim:

@@ -123,8 +123,6 @@ class LocalSqliteBeads(Adapter):
         check_range(limit, "/limit", contract.LIMIT)
         listing = ["ready", parent_id]
         after = key_of(cursor, listing, 3)
-        if await self._db.read(lambda db: create.any_due(db, self._now())):
-            await self._write(lambda db, now: create.make_due(db, self.deps.ids, now))
 
         def job(db: apsw.Connection, now: int) -> Page[Bead]:
             where, values = leases.ready_where(now, parent_id)
@@ -136,7 +134,7 @@ class LocalSqliteBeads(Adapter):
             key = None if last is None else (last.priority, ms(last.not_before or last.created_at), last.id)
             return Page(items=found[:limit], next_cursor=None if key is None else cursor_of(listing, key))
 
-        return await self._read(job)
+        return await self._read(job, with_schedules=True)
 
     async def show(self, bead_id: str) -> Bead:
         return await self._read(lambda db, _now: find(db, bead_id))
@@ -171,17 +169,22 @@ class LocalSqliteBeads(Adapter):
 
         return await self._db.write(settled)
 
-    async def _read(self, job: Callable[[apsw.Connection, int], T]) -> T:
-        """In a reader, unless an expired lease must be settled first."""
+    async def _read(self, job: Callable[[apsw.Connection, int], T], *, with_schedules: bool = False) -> T:
+        """In a reader, unless an expired lease must be settled or the child of a schedule be made first."""
 
-        def unless_expired(db: apsw.Connection) -> T | object:
+        def try_it(db: apsw.Connection) -> T | object:
             now = self._now()
-            return _SETTLE if leases.any_expired(db, now) else job(db, now)
+            if leases.any_expired(db, now) or (with_schedules and create.any_due(db, now)):
+                return _SETTLE
+            return job(db, now)
 
-        found = await self._db.read(unless_expired)
-        if found is _SETTLE:
-            return await self._write(job)
-        return cast(T, found)
+        def settle_first(db: apsw.Connection, now: int) -> T:
+            if with_schedules:
+                create.make_due(db, self.deps.ids, now)
+            return job(db, now)
+
+        found = await self._db.read(try_it)
+        return await self._write(settle_first) if found is _SETTLE else cast(T, found)
 
 
 _SETTLE = object()

@@ -8,11 +8,11 @@ from agentbox.adapters import context
 from agentbox.adapters.base import Adapter, Deps, Health, SlotConfig
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError, SlotUnavailable
+from agentbox.adapters.events.batch import Job
 from agentbox.adapters.events.contract import ALL, LIMIT, Event, EventBatch, EventFilter, NewEvent, VerifyReport
 from agentbox.adapters.events.drafts import draft_of
 from agentbox.adapters.events.live import Live
 from agentbox.adapters.events.verify import verify
-from agentbox.adapters.events.writer import Job
 from agentbox.adapters.text import check_range
 from agentbox.adapters.threads import in_thread
 from agentbox.adapters.wire import refuse

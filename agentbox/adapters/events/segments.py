@@ -5,6 +5,7 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from agentbox.canonical import canonical_json, file_sha256
 
 EVERY = 1000  # records between two checkpoints
 SEALED = "journal.segment.sealed"
+APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 ANCHOR = "anchor.json"
 _NAME = re.compile(r"(\d{4}-\d{2}-\d{2})\.(\d{4,})\.jsonl")
 
@@ -148,6 +150,15 @@ def sync_directory(path: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def note_checkpoint(segment: Segment, seq: int, offset: int) -> None:
+    """Keeps where a record begins, and appends it to the `.idx` file. That file is not synced, and a failure to write
+    it is no failure: opening derives it again."""
+    if seq > segment.first_seq:
+        segment.offsets.append(offset)
+    with suppress(OSError), os.fdopen(os.open(segment.index, APPEND, 0o600), "wb") as stream:
+        stream.write(canonical_json({"seq": seq, "offset": offset}) + b"\n")
 
 
 def locate(segments: list[Segment], seq: int) -> Segment:

@@ -1,5 +1,6 @@
 """The clauses that every implementation of every slot keeps (slots.md 2.2)."""
 
+import abc
 import asyncio
 import inspect
 import os
@@ -97,9 +98,9 @@ class CommonContract:
         declared = {name for name, item in vars(self.contract).items() if callable(item) and not name.startswith("_")}
         assert set(self.calls) == declared
 
+    @abc.abstractmethod
     async def use(self, adapter: Any) -> list[Any]:
         """Uses the slot a little; returns the records that came back."""
-        raise NotImplementedError
 
 
 def _members(kind: type[AdapterError]) -> dict[str, Any]:

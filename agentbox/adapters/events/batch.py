@@ -1,0 +1,80 @@
+"""What one sync covers, and who is told of it."""
+
+import errno
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from agentbox.adapters.errors import AdapterError, QuotaExceeded
+from agentbox.adapters.events import chain
+from agentbox.adapters.events.active import broken
+from agentbox.adapters.events.contract import Event
+
+Done = list[tuple["Job", tuple[Event, ...]]]
+
+
+@dataclass(slots=True)
+class Job:
+    """One append: drafts, and who waits for them."""
+
+    drafts: Sequence[chain.Draft]
+    future: "Future[tuple[Event, ...]]"
+
+    @property
+    def size(self) -> int:
+        """At least the bytes that its lines will have."""
+        return sum(len(part) for draft in self.drafts for part in draft.members.values()) + 400 * len(self.drafts)
+
+
+@dataclass(slots=True)
+class Batch:
+    """Lines that wait for their sync, and the end of the chain after them."""
+
+    seq: int
+    hash: str
+    ts: datetime
+    lines: list[bytes] = field(default_factory=list)
+    size: int = 0
+    keys: dict[bytes, Event] = field(default_factory=dict)
+    starts: list[tuple[int, int]] = field(default_factory=list)  # (seq, offset in the batch)
+
+    def link(self, draft: chain.Draft) -> Event:
+        """Gives a record the next place."""
+        seq = self.seq + 1
+        line, digest = chain.link(draft.members, seq, self.ts, self.hash)
+        event = Event(**draft.event, seq=seq, ts=self.ts, prev_hash=self.hash, hash=digest)
+        self.lines.append(line)
+        self.starts.append((seq, self.size))
+        self.keys[key_of(draft)] = event
+        self.seq, self.hash, self.size = seq, digest, self.size + len(line)
+        return event
+
+
+def key_of(draft: chain.Draft) -> bytes:
+    """(source, id) as the line spells them."""
+    return draft.members["source"] + b',"id":' + draft.members["id"]
+
+
+def give(done: Done) -> None:
+    """Tells those whose records are durable, once."""
+    for job, events in done:
+        job.future.set_result(events)
+    done.clear()
+
+
+def tell(jobs: Sequence[Job], error: BaseException) -> None:
+    """Tells those who were told nothing yet."""
+    for job in jobs:
+        if not job.future.done():
+            job.future.set_exception(error)
+
+
+def refusal(error: OSError) -> AdapterError:
+    """What a failed write is to the caller."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return QuotaExceeded(
+            "cannot append to the journal: the disk is full", hint="free space on the state volume",
+            limit="disk", observed=None, cap=None, config_path="",
+        )  # fmt: skip
+    return broken(f"cannot append to the journal: {error.strerror}")

@@ -1,0 +1,99 @@
+"""RC-009: a killed program, a full or read-only volume and a stopped backend un-ready the box within 7 s, each in its
+exact words; mended, the box is ready again, in the same boot.
+
+Columns D and H. A broken canary is not among the faults: canaries come with the agents' sandbox.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from harness.box import Box
+from harness.container import DockerBox
+from harness.faults import remount
+from harness.process import ProcessBox
+from harness.waiting import wait_for
+
+SECONDS = 7
+FILL = """
+import os, sys
+with open(sys.argv[1], "wb", buffering=0) as stream:
+    try:
+        while stream.write(bytes(1 << 16)):
+            pass
+    except OSError as error:
+        print(os.strerror(error.errno))
+"""
+FULL = "/workspace/fills-it"
+
+
+@pytest.fixture
+def box(make_box: Callable[..., Box]) -> Iterator[Box]:
+    """A ready box whose workspace is a small file system."""
+    made = make_box(small_workspace=True)
+    made.start()
+    made.wait_ready()
+    yield made
+
+
+def falls_for_a_killed_program(box: Box) -> None:
+    """The predicate: SIGKILL to agent-host, which supervisord restarts."""
+    before = box.wait_ready()
+    box.kill_program("agent-host")
+    words = re.compile(r"program:agent-host not running \(state=(EXITED|BACKOFF|STARTING)\)")
+    wait_for(lambda: [w for w in box.verdict().get("missing", []) if words.fullmatch(w)], SECONDS, "agent-host in missing")
+    rises(box, before)
+
+
+def falls_for_a_full_volume(box: Box) -> None:
+    """The predicate: not one byte fits into the workspace."""
+    before = box.wait_ready()
+    assert box.python(FILL, FULL).out.strip() == "No space left on device"
+    assert box.wait_missing("path not accessible: /workspace", SECONDS)["missing"] == ["path not accessible: /workspace"]
+    assert box.run(["rm", FULL]).code == 0
+    rises(box, before)
+
+
+def falls_for_a_stopped_backend(box: Box) -> None:
+    """The predicate: the program behind the required slot is stopped; program and slot are named, in that order."""
+    before = box.wait_ready()
+    box.supervisor("client.stop(sys.argv[1], wait=True)", "agent-host")
+    program, slot = "program:agent-host not running (state=STOPPED)", "adapter:orchestrator not healthy (status=down)"
+    assert box.wait_missing(slot, SECONDS)["missing"] == [program, slot]
+    assert box.get("/health").json["adapters"]["orchestrator"]["state"] == "down"
+    box.supervisor("client.start(sys.argv[1])", "agent-host")
+    rises(box, before)
+
+
+def rises(box: Box, before: dict[str, object]) -> None:
+    """Ready again, later than before and in the same boot."""
+    after = box.wait_ready()
+    assert after["boot_id"] == before["boot_id"]
+    assert str(after["since"]) > str(before["since"])
+
+
+def test_rc_009_program_and_backend(box: Box) -> None:
+    """A program is killed; then its slot's backend is stopped."""
+    falls_for_a_killed_program(box)
+    falls_for_a_stopped_backend(box)
+    told = [event for event in box.events() if event["event"] == "ReadinessChanged"]
+    assert [event["to"] for event in told][-4:] == ["unready", "ready", "unready", "ready"]
+
+
+def test_rc_009_volume(box: Box) -> None:
+    """The workspace is filled; then its mount turns read-only."""
+    falls_for_a_full_volume(box)
+    before = box.wait_ready()
+    pid, target = _seen_from_here(box)
+    remount(pid, target, "ro")
+    box.wait_missing("path not accessible: /workspace", SECONDS)
+    remount(pid, target, "rw")
+    rises(box, before)
+
+
+def _seen_from_here(box: Box) -> tuple[int, str]:
+    """A process of the box by its pid on this host, and where that process finds the workspace."""
+    if isinstance(box, DockerBox):
+        return box.inspect()["State"]["Pid"], "/workspace"
+    assert isinstance(box, ProcessBox)
+    return box.first_pid(), str(box.paths.workspace)
