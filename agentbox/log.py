@@ -19,7 +19,8 @@ def configure(program: str, level: str = "info") -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
         _named(program),
-        structlog.processors.dict_tracebacks,
+        # Never the local variables of a frame: a token or a payload may be among them.
+        structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False)),
     ]
     structlog.configure(
         processors=[*shared, structlog.processors.JSONRenderer(sort_keys=True)],

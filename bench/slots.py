@@ -29,7 +29,7 @@ from agentbox.settings import Paths
 USES = {"beads": "local-sqlite", "events": "local-jsonl", "pods": "off", "memory": "off", "orchestrator": "off"}
 PRIVACY = {"enabled": True, "mode": "rules", "entities": ["secret"], "policy": {"beads": "soft", "events": "soft"}}
 CALLS, WARM_UP, WORKERS, SECONDS = 2000, 200, 16, 10.0
-BEADS, READY = 10_000, 1_000
+BEADS, READY, PAGE = 10_000, 1_000, 10
 KIB = {"fill": "x" * 1000}
 # operation: (p95 in ms, floor a second)
 BOUNDS = {
@@ -89,7 +89,7 @@ def calls(box: Container, epic: str, ids: list[str]) -> dict[str, Callable[[], A
         return lambda: box.beads.close_bead(bead_id, lease_id=lease, result={"code": 0})
 
     async def ready() -> Call:
-        return lambda: box.beads.ready()
+        return lambda: box.beads.ready(limit=PAGE)
 
     async def show() -> Call:
         return lambda: box.beads.show(ids[next(turn) * 7919 % len(ids)])
@@ -145,7 +145,7 @@ async def measure(prefix: Path, runs: int, seconds: float) -> tuple[list[Claim],
             bound, floor = BOUNDS[name]
             found = await latency(prepare, runs)
             speed = await rate(prepare, seconds)
-            where = f"{BEADS} beads at the start, concurrency 1, {WARM_UP} warm-ups"
+            where = f"{BEADS} beads, {READY} ready, pages of {PAGE}; concurrency 1, {WARM_UP} warm-ups"
             claims.append(
                 Claim(name, "ms", found, bound, where, extra={"per_second": speed, "floor": floor, "workers": WORKERS})
             )
