@@ -220,7 +220,7 @@ def _boottime(mono: float) -> float:
 
 
 def _how(state: ProcessState) -> str:
-    if state.spawn_error:
+    if state.spawn_error and not state.exitstatus:  # supervisord words a bad exit status as an error of the spawn, too
         return f"it could not be started: {state.spawn_error}"
     if state.state in ("STARTING", "RUNNING"):
         return "supervisord has started it again"

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentbox.cli.output import Output
-from agentbox.engine.state import BoxState
+from agentbox.engine.base import url_of
+from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import CHECKOUT, HostPaths
 
@@ -64,6 +65,19 @@ class Cli:
             )
         return manifest
 
+    def known_record(self) -> BoxRecord | None:
+        """The record of the last start; if it is lost or damaged, what the engines still run of this box."""
+        from agentbox.engine.choose import find
+
+        if (record := self.state().record()) is not None:
+            return record
+        model = self.load_manifest().usable
+        return find(model.meta.name, self.state(), url_of(model.api.publish_address, model.api.port))
+
+    def running_record(self) -> BoxRecord:
+        """The same, or AgentboxError (exit 8) when this box is off."""
+        return self.known_record() or self.state().running_record()
+
     def state(self) -> BoxState:
         """The box's folder on this host, named by `meta.name` of the manifest."""
         manifest = self.load_manifest()
@@ -74,5 +88,5 @@ class Cli:
         """A client with the URL and the admin token of the running box. Raises AgentboxError (exit 8) when off."""
         from agentbox.client import BoxClient
 
-        record = self.state().running_record()
+        record = self.running_record()
         return BoxClient(record.api_url, token=self.state().token())

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from dataclasses import dataclass
 
-from agentbox.engine import daemon
+from agentbox.engine import daemon, reach
 from agentbox.engine.docker import Docker
 from agentbox.engine.process import Process
-from agentbox.engine.state import BoxRecord
+from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import environment
 
@@ -46,19 +45,28 @@ def choose(asked: str, last: BoxRecord | None) -> Choice:
         return Choice(engine_named(named), "AGENTBOX_ENGINE")
     if last is not None:
         return Choice(engine_named(last.engine), "last used")
-    return Choice(Docker(), "answers" if daemon.answers() else "the default")
+    return Choice(Docker(), "answers" if reach.answers() else "the default")
+
+
+def find(name: str, state: BoxState, api_url: str) -> BoxRecord | None:
+    """A box of that name and state folder that runs though its record is lost, under whichever engine."""
+    return Docker().find(name, state, api_url) or Process().find(name, state, api_url)
 
 
 def missing_packages(engine: Engine, *, build: bool) -> list[str]:
-    """Debian packages that must be installed before this engine can start a box."""
+    """Debian packages that must be installed before this engine can start a box.
+
+    Raises AgentboxError when docker is there and installing would not help: denied, hung, or elsewhere.
+    """
     wanted: list[str] = []
     if isinstance(engine, Docker):
-        if not daemon.answers() and not daemon.installed():
-            wanted.append("docker.io")
-        if not _has_compose():
-            wanted.append("docker-compose")
-        if not daemon.answers() and shutil.which("iptables") is None:
-            wanted.append("iptables")  # docker.io only recommends it, and dockerd needs it for its bridge
+        found = reach.reach()
+        if found.state != "answers":
+            if not found.ours_to_start:
+                raise reach.unreachable("start a box", found)
+            wanted += [] if daemon.installed() else ["docker.io"]
+            wanted += [] if shutil.which("iptables") else ["iptables"]  # dockerd needs it for its bridge
+        wanted += [] if _has_compose() else ["docker-compose"]
     if build and shutil.which("nix") is None:
         wanted.append("nix-bin")
     return wanted
@@ -68,7 +76,3 @@ def _has_compose() -> bool:
     from agentbox.engine.command import succeeds
 
     return shutil.which("docker-compose") is not None or succeeds(["docker", "compose", "version"])
-
-
-def is_root() -> bool:
-    return os.geteuid() == 0

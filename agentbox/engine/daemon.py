@@ -11,16 +11,18 @@ import time
 from pathlib import Path
 
 from agentbox import ownroot
+from agentbox.engine.caller import make_folder
 from agentbox.engine.command import succeeds
+from agentbox.engine.files import told, write_atomically
+from agentbox.engine.interrupts import held_back
+from agentbox.engine.reach import answers
 from agentbox.errors import AgentboxError, ExitCode
 
 _WAIT_SECONDS = 20.0
 _POLL_SECONDS = 0.1
-
-
-def answers() -> bool:
-    """True when a docker daemon answers this user."""
-    return shutil.which("docker") is not None and succeeds(["docker", "version", "--format", "{{.Server.Version}}"])
+_TAIL = 20
+_NOTE = "dockerd.json"  # pid and start time of the daemon that we started
+_PID_FILE = Path("/var/run/docker.pid")
 
 
 def installed() -> bool:
@@ -39,41 +41,70 @@ def start(folder: Path) -> None:
             "Run this command with sudo, or start dockerd, or use --engine process.",
             exit_code=ExitCode.PREREQUISITE,
         )
-    folder.mkdir(parents=True, exist_ok=True)
     log = folder / "dockerd.log"
-    with log.open("ab") as stream:
-        process = subprocess.Popen(
-            [shutil.which("dockerd") or "/usr/sbin/dockerd"],
-            stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True, cwd="/", preexec_fn=ownroot.preparation(),
-        )  # fmt: skip
-    (folder / "dockerd.json").write_text(json.dumps({"pid": process.pid, "start_ticks": start_ticks(process.pid)}))
+    with told(f"write {log}"):
+        make_folder(folder)
+        with log.open("ab") as stream, held_back():  # a daemon without a note would be nobody's
+            process = subprocess.Popen(
+                [shutil.which("dockerd") or "/usr/sbin/dockerd"],
+                stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True, cwd="/",
+                preexec_fn=ownroot.preparation(),
+            )  # fmt: skip
+            ours = {"pid": process.pid, "start_ticks": start_ticks(process.pid)}
+            write_atomically(folder / _NOTE, json.dumps(ours))
     deadline = time.monotonic() + _WAIT_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
+    while time.monotonic() < deadline:
         if answers():
+            if process.poll() is not None:  # somebody else's came up meanwhile, and ours gave way
+                (folder / _NOTE).unlink()
             return
+        if process.poll() is not None and not _another_runs():
+            break
         time.sleep(_POLL_SECONDS)
-    tail = "\n  ".join(log.read_text(errors="replace").splitlines()[-20:])
+    ended = f"it ended with code {process.poll()}" if process.poll() is not None else f"not within {_WAIT_SECONDS:.0f} s"
+    tail = "".join(f"\n  | {line}" for line in log.read_text(errors="replace").splitlines()[-_TAIL:])
     raise AgentboxError(
-        f"cannot start the container engine: dockerd did not answer\n  {tail}",
-        f"Whole log: {log}",
+        f"cannot start the container engine: dockerd does not answer, {ended}{tail}",
+        f"The whole log is {log}. Mend what it names, or use --engine process.",
         exit_code=ExitCode.ENGINE,
     )
 
 
 def stop(folder: Path) -> bool:
     """Stops a daemon that `start` started; False when there is none of ours."""
-    note = folder / "dockerd.json"
-    if not note.exists():
+    note = folder / _NOTE
+    try:
+        known = json.loads(note.read_text())
+        pid, ticks = int(known["pid"]), int(known["start_ticks"])
+    except FileNotFoundError:
         return False
-    known = json.loads(note.read_text())
-    note.unlink()
-    if start_ticks(known["pid"]) != known["start_ticks"]:
+    except (ValueError, TypeError, KeyError):
+        note.unlink()
         return False
-    os.kill(known["pid"], signal.SIGTERM)
+    if start_ticks(pid) != ticks:
+        note.unlink()
+        return False
+    os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + _WAIT_SECONDS
-    while start_ticks(known["pid"]) == known["start_ticks"] and time.monotonic() < deadline:
+    while start_ticks(pid) == ticks:
+        if time.monotonic() > deadline:
+            raise AgentboxError(
+                f"cannot stop dockerd (pid {pid}): it did not end in {_WAIT_SECONDS:.0f} s",
+                f"See {folder / 'dockerd.log'}.",
+                exit_code=ExitCode.ENGINE,
+            )
         time.sleep(_POLL_SECONDS)
+    note.unlink()
     return True
+
+
+def _another_runs() -> bool:
+    """True while a dockerd of this machine runs, to judge by the file that it keeps its pid in."""
+    try:
+        pid = int(_PID_FILE.read_text())
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "dockerd"
+    except (OSError, ValueError):
+        return False
 
 
 def start_ticks(pid: int) -> int:

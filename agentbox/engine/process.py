@@ -11,11 +11,15 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from agentbox.engine import hostlimits, ports
 from agentbox.engine.base import Running, Start
 from agentbox.engine.daemon import start_ticks
+from agentbox.engine.files import told, write_in_place
 from agentbox.engine.identity import BOX_UID, become_box_user, require_readable
+from agentbox.engine.interrupts import held_back
 from agentbox.engine.logfile import lines_of
-from agentbox.engine.state import BoxRecord
+from agentbox.engine.members import end, leader, members
+from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import CHECKOUT, PREFIX_VARIABLE, Paths, environment
 from agentbox.supervision.protections import PROCESS_ENGINE_LACKS
@@ -23,6 +27,7 @@ from agentbox.supervision.protections import PROCESS_ENGINE_LACKS
 _ROOTS = Path("/var/lib/agentbox-process")
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE")
 _POLL_SECONDS = 0.05
+_KILL_SECONDS = 5.0
 
 
 class Process:
@@ -33,21 +38,55 @@ class Process:
 
     def root(self, start: Start) -> Path:
         """Where the box lives: its state folder, or a folder that uid 1000 can reach when root starts it."""
-        return _ROOTS / start.plan.name if os.geteuid() == 0 else start.state.folder / "root"
+        return _root(start.plan.name, start.state)
 
-    def start(self, start: Start) -> BoxRecord:
-        """Lays the box's files below its root and starts the boot in a session of its own."""
-        root = self.root(start)
+    def check(self, start: Start) -> None:
+        """Raises AgentboxError: exit 7 for a port that is taken, 3 for limits and for places that uid 1000 cannot read."""
         if os.geteuid() == 0:
             require_readable([CHECKOUT, Path(sys.prefix), Path(sys.executable).resolve()])
-        self._refuse_second(root)
+        hostlimits.check(start.plan, hostlimits.of_this_process())
+        mine = set(members(self.root(start)))
+        ours = {port.port for port in start.plan.ports if mine.intersection(ports.listeners(port.port))}
+        ports.refuse_taken(start.plan, ours)
+
+    def start(self, start: Start) -> BoxRecord:
+        """Ends what is left of an earlier start, lays the box's files below its root, and boots."""
+        root = self.root(start)
+        if running := leader(root):
+            self._stop(running, root, start.plan.resources.stop_seconds)
+        end(root, _KILL_SECONDS)
         paths = Paths(root)
-        lay_out(paths, start)
-        process = boot(paths, start)
+        with told(f"lay out the box below {root}"):
+            lay_out(paths, start)
+            with held_back():  # a process without a record would be nobody's
+                return self.record_of(start, boot(paths, start).pid)
+
+    def refresh(self, start: Start, record: BoxRecord) -> BoxRecord:
+        """Whatever changed, the boot runs again over all of it."""
+        return self.start(start)
+
+    def rewrite(self, start: Start, record: BoxRecord) -> BoxRecord:
+        """Only the manifest that the box has mounted."""
+        write_in_place(Paths(Path(record.root)).manifest, start.manifest)
+        return self.record_of(start, record.pid)
+
+    def record_of(self, start: Start, pid: int) -> BoxRecord:
+        """What `start` is remembered as."""
         return BoxRecord(
-            engine=self.name, name=start.plan.name, api_url=f"http://{_host(start)}:{start.plan.api.port}",
-            plan_digest=start.plan.digest, strict=start.strict, root=str(root), project=str(start.project or ""),
-            pid=process.pid, start_ticks=start_ticks(process.pid),
+            engine=self.name, name=start.plan.name, api_url=start.api_url, plan_digest=start.plan.digest,
+            strict=start.strict, root=str(self.root(start)), project=str(start.project or ""), pid=pid,
+            start_ticks=start_ticks(pid), apply=dict(start.plan.apply), made_of=start.made_of,
+        )  # fmt: skip
+
+    def find(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
+        """A box of ours that runs though its record is lost."""
+        root = _root(name, state)
+        if not members(root):
+            return None
+        pid = leader(root) or 0
+        return BoxRecord(
+            engine=self.name, name=name, api_url=api_url, root=str(root), pid=pid, start_ticks=start_ticks(pid),
+            settled=False,
         )  # fmt: skip
 
     def inspect(self, record: BoxRecord) -> Running:
@@ -55,20 +94,25 @@ class Process:
         return Running("running" if alive else "exited" if Path(record.root).exists() else "absent")
 
     def stop(self, record: BoxRecord, seconds: int) -> None:
-        if self.inspect(record).state != "running":
-            return
-        os.kill(record.pid, signal.SIGTERM)
+        """Also ends what a killed supervisord left behind."""
+        if self.inspect(record).state == "running":
+            self._stop(record.pid, Path(record.root), seconds)
+        end(Path(record.root), _KILL_SECONDS)
+
+    def _stop(self, pid: int, root: Path, seconds: int) -> None:
+        ticks = start_ticks(pid)
+        os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + seconds
-        while self.inspect(record).state == "running":
-            if time.monotonic() > deadline:
-                os.killpg(record.pid, signal.SIGKILL)
-            _reap(record.pid)
+        while start_ticks(pid) == ticks and time.monotonic() < deadline:
+            _reap(pid)
             time.sleep(_POLL_SECONDS)
+        end(root, _KILL_SECONDS)
+        _reap(pid)
 
     def restart(self, record: BoxRecord, seconds: int) -> None:
         raise AgentboxError(
             "cannot restart a process-engine box in place",
-            "Run ./agentbox.sh down, then ./agentbox.sh up --engine process.",
+            "Run ./agentbox.sh up: it boots the box again.",
             exit_code=ExitCode.ENGINE,
         )
 
@@ -92,19 +136,6 @@ class Process:
     def read(self, record: BoxRecord, box_path: str) -> bytes:
         return Paths(Path(record.root)).at(box_path).read_bytes()
 
-    def _refuse_second(self, root: Path) -> None:
-        for entry in Path("/proc").glob("[0-9]*/environ"):
-            try:
-                marked = f"{PREFIX_VARIABLE}={root}".encode() in entry.read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if marked:
-                raise AgentboxError(
-                    f"cannot start the box below {root}: process {entry.parent.name} of an earlier start still runs there",
-                    "Run ./agentbox.sh down first.",
-                    exit_code=ExitCode.BUSY,
-                )
-
 
 def lay_out(paths: Paths, start: Start) -> None:
     """Writes the files that the image would hold, and the folders that mounts would be; owned by the box's user."""
@@ -112,10 +143,7 @@ def lay_out(paths: Paths, start: Start) -> None:
 
     for folder in (paths.share, paths.run, paths.mounted_secrets, paths.state, paths.logs / "supervisor", paths.tmp):
         folder.mkdir(parents=True, exist_ok=True)
-    if start.project is None:
-        paths.workspace.mkdir(exist_ok=True)
-    elif not paths.workspace.is_symlink():
-        paths.workspace.symlink_to(start.project)
+    _workspace(paths.workspace, start.project)
     lock = (CHECKOUT / "agentbox.lock").read_bytes()
     files = {
         paths.at(name): text for name, text in config_layer(start.plan, manifest=start.manifest, lock=lock).items()
@@ -132,6 +160,21 @@ def lay_out(paths: Paths, start: Start) -> None:
         secret.chmod(0o400)
     if os.geteuid() == 0:
         _give(paths.prefix)
+
+
+def _workspace(workspace: Path, project: Path | None) -> None:
+    """A link to the project; what the box's own workspace holds waits beside it until it is wanted again."""
+    own = workspace.with_name(f"{workspace.name}.own")
+    if workspace.is_symlink():
+        workspace.unlink()
+    if project is None:
+        if own.exists() and not workspace.exists():
+            own.rename(workspace)
+        workspace.mkdir(exist_ok=True)
+        return
+    if workspace.exists():
+        workspace.rename(own)
+    workspace.symlink_to(project)
 
 
 def _give(root: Path) -> None:
@@ -166,9 +209,8 @@ def _log(root: Path) -> Path:
     return root / "boot.log"
 
 
-def _host(start: Start) -> str:
-    address = start.plan.api.publish_address
-    return "127.0.0.1" if address in {"0.0.0.0", "::"} else address
+def _root(name: str, state: BoxState) -> Path:
+    return _ROOTS / name if os.geteuid() == 0 else state.folder / "root"
 
 
 def _reap(pid: int) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentbox.engine.base import Engine
+from agentbox.engine.base import Engine, Running
 from agentbox.engine.state import BoxRecord
 
 _POLL_SECONDS = 0.1
 _INSPECT_EVERY = 1.0
+_BOOT_LINES = 200
+SILENT = "an answer of the management API"
 
 
 @dataclass(frozen=True)
@@ -44,24 +46,73 @@ def ask_ready(api_url: str, timeout: float = 2.0) -> tuple[int, dict[str, Any]]:
 def wait_until_ready(
     engine: Engine, record: BoxRecord, timeout: float, show: Callable[[float, list[str]], None]
 ) -> Waited:
-    """Polls every 100 ms; `show` gets the seconds so far and what is missing. Ends early when the box stops."""
+    """Polls every 100 ms; `show` gets the seconds so far and what is missing. Ends early when the boot has failed or the
+    box has stopped. Raises AgentboxError when the engine itself stops answering."""
     started = time.monotonic()
     inspected, verdict = started, dict[str, Any]()
+    restarts: int | None = None
     while (seconds := time.monotonic() - started) < timeout:
         status, body = ask_ready(record.api_url)
         if status == 200:
             return Waited(True, seconds, body)
         verdict = body or verdict
-        show(seconds, verdict.get("missing", ["the management API does not answer yet"]))
+        show(seconds, verdict.get("missing", [SILENT]))
         if time.monotonic() - inspected > _INSPECT_EVERY:
             inspected = time.monotonic()
             running = engine.inspect(record)
-            if running.state != "running" or running.restarts > 0:
-                return Waited(
-                    False,
-                    seconds,
-                    verdict,
-                    f"the box ended ({running.state}, exit code {running.exit_code}, {running.restarts} restarts)",
-                )
+            restarts = running.restarts if restarts is None and running.state == "running" else restarts
+            lines = boot_lines(engine, record)
+            if ended := _ended(running, restarts):
+                return Waited(False, seconds, verdict, failure(lines, of_any_boot=True) or ended)
+            if failed := failure(lines):
+                return Waited(False, seconds, verdict, failed)
         time.sleep(_POLL_SECONDS)
     return Waited(False, time.monotonic() - started, verdict)
+
+
+def _ended(running: Running, restarts: int | None) -> str:
+    if running.state == "running" and running.restarts == (restarts or running.restarts):
+        return ""
+    if running.state == "absent":
+        return "the box is gone: somebody removed it"
+    return f"the box ended with exit code {running.exit_code} (restarts: {running.restarts})"
+
+
+def boot_lines(engine: Engine, record: BoxRecord) -> list[str]:
+    """The last lines of the box's log, enough for a whole boot."""
+    return list(engine.logs(record, follow=False, lines=_BOOT_LINES, since=None))
+
+
+def boots_of(lines: Iterable[str]) -> list[list[dict[str, Any]]]:
+    """The events among the lines, by boot; the last boot comes first."""
+    boots: list[list[dict[str, Any]]] = [[]]
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and "event" in entry:
+            if entry["event"] == "BootstrapStarted":
+                boots.insert(0, [])
+            boots[0].append(entry)
+    return boots
+
+
+def failure(lines: Iterable[str], *, of_any_boot: bool = False) -> str:
+    """What made the last boot, or the last that failed, fail for good; "" when nothing did."""
+    boots = boots_of(lines)
+    for entry in (entry for boot in (boots if of_any_boot else boots[:1]) for entry in boot):
+        if entry["event"] == "BootstrapFailed":
+            return f"boot failed in phase {entry.get('phase')}: {entry.get('reason')}"
+        if entry["event"] == "BootstrapSealTimeout":
+            return f"the seal waited {entry.get('timeout_seconds')} s in vain for {_listed(entry.get('waiting_for'))}"
+    return ""
+
+
+def _listed(names: object) -> str:
+    return ", ".join(map(str, names)) if isinstance(names, list) else str(names)
+
+
+def fix(lines: Iterable[str]) -> str:
+    """The remedy that the last boot which named one named."""
+    return next((str(entry["fix"]) for boot in boots_of(lines) for entry in boot if entry.get("fix")), "")

@@ -13,7 +13,7 @@ from agentbox.cli.context import Cli
 from agentbox.cli.stages.image import build_key
 from agentbox.cli.stages.lock import lock_and_fetch
 from agentbox.cli.stages.validate import validated
-from agentbox.engine import daemon
+from agentbox.engine import reach
 from agentbox.engine.docker import Docker
 from agentbox.engine.state import BoxState, BuildStamp
 from agentbox.errors import AgentboxError, ExitCode
@@ -72,7 +72,7 @@ def _layers_before(link: Path) -> frozenset[str]:
 def _load(result: BuildResult, *, foreign: bool) -> str:
     if foreign:
         return "not loaded: the image is for another system"
-    if not daemon.answers():
+    if not reach.answers():
         return "not loaded: no container engine answers"
     engine = Docker()
     if engine.has_image(result.image_id):

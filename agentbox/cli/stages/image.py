@@ -35,10 +35,13 @@ def build_key(manifest: Manifest, lock: Path, *, test_hooks: bool) -> str:
 
     classes = apply_classes()
     keys = {key: value for key, value in effective_values(manifest).items() if classes.get(key) == "rebuild"}
-    sources = {name: file_sha256(CHECKOUT / name) for name in _tracked()}
-    return digest(
-        canonical_json({"keys": keys, "lock": file_sha256(lock), "sources": sources, "test_hooks": test_hooks})
-    )
+    parts = {"keys": keys, "lock": file_sha256(lock), "sources": source_digest(), "test_hooks": test_hooks}
+    return digest(canonical_json(parts))
+
+
+def source_digest() -> str:
+    """Digest of every source file that an image, or a box on the plain host, is made of."""
+    return digest(canonical_json({name: file_sha256(CHECKOUT / name) for name in _tracked()}))
 
 
 def plan_of(manifest: Manifest, lock: Path, *, test_hooks: bool) -> Plan:

@@ -7,7 +7,7 @@ import sys
 import click
 
 from agentbox.cli.context import Cli
-from agentbox.engine import daemon, packages
+from agentbox.engine import daemon, packages, reach
 from agentbox.engine.choose import Choice, choose, missing_packages
 from agentbox.engine.docker import Docker
 from agentbox.settings import HostPaths
@@ -15,7 +15,7 @@ from agentbox.settings import HostPaths
 
 def choose_engine(cli: Cli, asked: str) -> Choice:
     """The engine for this box."""
-    return choose(asked, cli.state().record())
+    return choose(asked, cli.known_record())
 
 
 def install_missing(cli: Cli, choice: Choice, *, yes: bool) -> str:
@@ -36,8 +36,13 @@ def install_missing(cli: Cli, choice: Choice, *, yes: bool) -> str:
 
 def start_daemon(choice: Choice) -> str:
     """Makes sure that the engine answers. Returns what to say."""
-    if not isinstance(choice.engine, Docker) or daemon.answers():
+    if not isinstance(choice.engine, Docker):
+        return "not needed"
+    found = reach.reach()
+    if found.state == "answers":
         return "answers"
+    if not found.ours_to_start:
+        raise reach.unreachable("start a box", found)
     daemon.start(HostPaths.of_this_user().state_root)
     return "started dockerd"
 

@@ -1,75 +1,117 @@
-"""Stages 7 to 9: render, start, wait; and what is said at the end."""
+"""Stages 7 to 9: render, start, wait."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from agentbox.canonical import canonical_json, digest
 from agentbox.cli.context import Cli
+from agentbox.cli.stages.image import plan_of, source_digest
+from agentbox.engine.base import Start
+from agentbox.engine.bring import Brought, bring
 from agentbox.engine.choose import Engine
-from agentbox.engine.state import BoxRecord
-from agentbox.engine.waiting import Waited, wait_until_ready
+from agentbox.engine.meaning import meaning
+from agentbox.engine.secrets import collect
+from agentbox.engine.state import BoxRecord, BuildStamp
+from agentbox.engine.waiting import SILENT, Waited, ask_ready, boot_lines, failure, fix, wait_until_ready
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.plan.model import Plan
-from agentbox.settings import Paths
+from agentbox.settings import Paths, environment
+
+if TYPE_CHECKING:
+    from agentbox.manifest import Manifest
 
 _WAIT_SECONDS = 120.0
 _LOG_LINES = 20
+_HOOK = "AGENTBOX_TEST_"
 
 
-@dataclass(frozen=True)
-class Ended:
-    """A box that `up` has brought to ready."""
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What the command line asks of the box besides its manifest."""
 
-    record: BoxRecord
-    waited: Waited
+    project: Path | None = None
+    strict: bool = False
+    test_hooks: bool = False
+
+
+def start_of(cli: Cli, manifest: Manifest, stamp: BuildStamp | None, wish: Wish) -> Start:
+    """Everything that a box is started from."""
+    plan = plan_of(manifest, cli.lock, test_hooks=wish.test_hooks)
+    hooks = {name: value for name, value in environment().items() if name.startswith(_HOOK)} if wish.test_hooks else {}
+    parts = [stamp.image_id if stamp else source_digest(), str(wish.project or ""), wish.strict, hooks]
+    return Start(
+        plan=plan, manifest=manifest.raw, state=cli.state(), image_ref=stamp.reference if stamp else "",
+        image_id=stamp.image_id if stamp else "", project=wish.project, strict=wish.strict, hooks=hooks,
+        secrets=collect(plan.secrets, cli.manifest), made_of=digest(canonical_json(parts)),
+    )  # fmt: skip
+
+
+def bring_up(cli: Cli, engine: Engine, start: Start) -> Brought:
+    """Checks what would stop it, then starts the box or changes the one that runs by the least that is needed."""
+    last = cli.known_record()
+    engine.check(start)
+    return bring(engine, start, last, apply_live=_applier(cli), failed_boot=_boot_failed(engine, last))
+
+
+def _boot_failed(engine: Engine, last: BoxRecord | None) -> bool:
+    """True for a box that runs and will never become ready by itself."""
+    if last is None or engine.name != last.engine or engine.inspect(last).state != "running":
+        return False
+    return ask_ready(last.api_url)[0] != 200 and bool(failure(boot_lines(engine, last)))
+
+
+def _applier(cli: Cli) -> Callable[[BoxRecord], bool]:
+    """Asks the box to take the live keys of its mounted manifest over. False where it refuses or does not answer."""
+
+    def apply_live(record: BoxRecord) -> bool:
+        from agentbox.client import BoxClient
+
+        try:
+            with BoxClient(record.api_url, token=cli.state().token()) as client:
+                client.call("config_apply")
+        except AgentboxError as error:
+            cli.out.note(f"  {error.message}; booting again instead")
+            return False
+        return True
+
+    return apply_live
 
 
 def wait(cli: Cli, engine: Engine, record: BoxRecord) -> Waited:
     """Watches `/ready`. Raises AgentboxError (exit 1) with the first missing requirement and the box's last lines."""
 
     def show(seconds: float, missing: list[str]) -> None:
-        cli.out.redraw(f"waiting {seconds:.1f} s  missing: {missing[0] if missing else ''}")
+        cli.out.redraw(f"waiting {seconds:.1f} s  missing: {', '.join(missing)}")
 
     waited = wait_until_ready(engine, record, cli.timeout or _WAIT_SECONDS, show)
     if waited.ready:
         return waited
-    missing = waited.verdict.get("missing", [])
-    why = (
-        waited.ended
-        or f"after {waited.seconds:.0f} s still missing: {', '.join(missing) or 'an answer of the management API'}"
-    )
-    tail = list(engine.logs(record, follow=False, lines=_LOG_LINES, since=None))
+    cli.out.redraw("")
+    lines = boot_lines(engine, record)
+    tail = "".join(f"\n  | {line}" for line in lines[-_LOG_LINES:])
     raise AgentboxError(
-        f"cannot bring the box {record.name} to ready: {why}\n" + "\n".join(f"  | {line}" for line in tail),
-        _fix(tail) or "See `./agentbox.sh boot explain`; the box is left as it is for inspection.",
+        f"cannot bring the box {record.name} to ready: {_why(waited)}{tail}",
+        f"{fix(lines) or 'The box is left as it is.'} See ./agentbox.sh logs and ./agentbox.sh boot explain.",
         exit_code=ExitCode.BAD,
     )
+
+
+def _why(waited: Waited) -> str:
+    if waited.ended:
+        return waited.ended
+    missing = waited.verdict.get("missing") or [SILENT]
+    more = f" ({text})" if (text := meaning(missing[0])) else ""
+    return f"after {waited.seconds:.0f} s still missing: {missing[0]}{more}" + "".join(f", {m}" for m in missing[1:])
 
 
 def keep_token(cli: Cli, engine: Engine, record: BoxRecord, plan: Plan) -> Path:
     """Reads the admin token once through the engine into the state folder (0600)."""
     state = cli.state()
-    given = _given_token(cli, plan)
-    state.keep_token(given or engine.read(record, str(Paths().api_key)).decode().strip())
+    given = collect([plan.api.token_env], cli.manifest) if plan.api.token_env else {}
+    token = given.get(plan.api.token_env) or engine.read(record, str(Paths().api_key)).decode().strip()
+    state.keep_token(token)
     return state.token_file
-
-
-def _given_token(cli: Cli, plan: Plan) -> str:
-    from agentbox.engine.secrets import collect
-
-    return collect([plan.api.token_env], cli.manifest).get(plan.api.token_env, "") if plan.api.token_env else ""
-
-
-def _fix(lines: list[str]) -> str:
-    """The remedy that the boot itself named, if its last lines hold a BootstrapFailed event."""
-    import json
-
-    for line in reversed(lines):
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict) and event.get("event") == "BootstrapFailed":
-            return str(event.get("fix") or "")
-    return ""

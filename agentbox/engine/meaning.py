@@ -1,0 +1,18 @@
+"""What a string of `missing` means to the person who waits for it (the strings are those of box.md 7)."""
+
+from __future__ import annotations
+
+_MEANINGS = (
+    ("bootstrap.done sentinel", "the boot has not proven every required program yet, or the proof was changed"),
+    ("program:", "a program that the box needs is not running; supervisord starts it again"),
+    ("adapter:", "a slot that the manifest requires does not work; its backend may be down or its folder unwritable"),
+    ("path not accessible:", "that folder of the box cannot be written: its disk is full or mounted read-only"),
+    ("artifact:", "a file or program of the image does not work; build the image again"),
+    ("draining", "the box is shutting down"),
+    ("readiness evaluator stalled", "the box is too busy to check itself"),
+)
+
+
+def meaning(missing: str) -> str:
+    """A sentence, or "" for a string that needs none."""
+    return next((text for prefix, text in _MEANINGS if missing.startswith(prefix)), "")
