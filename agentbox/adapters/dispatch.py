@@ -22,6 +22,7 @@ from agentbox.adapters.errors import (
 from agentbox.adapters.journal import Journal
 from agentbox.adapters.methods import CONTRACTS, METHODS, MethodSpec
 from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.off import Off
 from agentbox.adapters.spans import NoSpans, Span, Spans
 from agentbox.adapters.wire import refuse, to_wire
 from agentbox.canonical import canonical_json
@@ -89,7 +90,7 @@ class Call:
 
     impl: str
     span: Span
-    reached: bool = False  # the adapter was called
+    reached: bool = False  # an adapter was called, and no stand-in that refuses
 
 
 class Pipeline:
@@ -112,7 +113,7 @@ class Pipeline:
                     arguments = self._redact(spec, arguments)
                     await self._intend(spec, arguments)
                     with self._source.using() as instance:
-                        call.impl, call.reached = instance.impl, True
+                        call.impl, call.reached = instance.impl, not isinstance(instance, Off)
                         result = await getattr(instance, spec.name)(**arguments)
             except AdapterError as error:
                 failure = error

@@ -136,6 +136,8 @@ class SlotMachine:
         cfg, self._next_cfg = self._next_cfg, None
         assert cfg is not None
         old = self._serving
+        if cfg.use != self.cfg.use:
+            self._deps.metrics.health.remove(cfg.slot, self.cfg.use)
         self.cfg = cfg
         if old.exclusive:
             self._serving = self._stand_in()

@@ -12,19 +12,17 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-    from agentbox.cli.output import Output
-
 _LINE_EVERY_SECONDS = 5.0
 _BYTES_FROM = 100_000  # totals below are counts of things, not bytes
 
 
-def progress_for(out: Output) -> Progress:
-    """The progress that fits where stderr goes."""
-    if out.json:
+def progress_for(*, json: bool, quiet: bool, live: bool, color: bool) -> Progress:
+    """The progress that fits where stderr goes; `live` says that a line there may be redrawn."""
+    if json:
         return JsonProgress(sys.stderr)
-    if out.quiet:
+    if quiet:
         return NullProgress()
-    return Bar(out.color) if out.live else Lines()
+    return Bar(color) if live else Lines()
 
 
 class Bar:

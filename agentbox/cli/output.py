@@ -72,7 +72,7 @@ class Output:
         """Bars on a terminal, a line every 5 s elsewhere, JSON lines with `--json`, nothing with `--quiet`."""
         from agentbox.cli.bars import progress_for
 
-        return progress_for(self)
+        return progress_for(json=self.json, quiet=self.quiet, live=self.live, color=self.color)
 
 
 @dataclass

@@ -89,6 +89,10 @@ class Engine(Protocol):
         """Removes what a stopped box left in the engine; its volumes only if asked."""
         ...
 
+    def leftover(self, name: str, state: BoxState) -> BoxRecord | None:
+        """What a box that is down has stored, to be removed by `remove`; None when there is nothing."""
+        ...
+
     def logs(self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None) -> Iterator[str]:
         """Lines of the box's stdout, oldest first."""
         ...

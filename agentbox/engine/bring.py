@@ -50,18 +50,24 @@ def needed(start: Start, last: BoxRecord | None, running: Running) -> Needed:
     return Needed("apply", ", ".join(found.live)) if found.live else Needed("nothing")
 
 
-def bring(engine: Engine, start: Start, last: BoxRecord | None, *, apply_live: Apply, failed_boot: bool) -> Brought:
-    """Does what is needed. `apply_live` asks the box to take its mounted manifest over; False = it could not.
-
-    `failed_boot`: the box runs but its boot has failed, so it is booted again even if nothing changed. The record is
-    unsettled for as long as the change takes. Raises AgentboxError: exit 7 when the box runs under another engine.
-    """
+def check(engine: Engine, start: Start, last: BoxRecord | None) -> None:
+    """Raises AgentboxError for what would stop the start: exit 7 when the box runs under another engine, and what
+    `Engine.check` names."""
     if last is not None and last.engine != engine.name:
         raise AgentboxError(
             f"cannot start the box {last.name} with {engine.name}: it was started with {last.engine}",
             "Run ./agentbox.sh down first.",
             exit_code=ExitCode.BUSY,
         )
+    engine.check(start)
+
+
+def bring(engine: Engine, start: Start, last: BoxRecord | None, *, apply_live: Apply, failed_boot: bool) -> Brought:
+    """Does what is needed. `apply_live` asks the box to take its mounted manifest over; False = it could not.
+
+    `failed_boot`: the box runs but its boot has failed, so it is booted again even if nothing changed. The record is
+    unsettled for as long as the change takes. Raises AgentboxError (exit 6) when the engine fails.
+    """
     found = needed(start, last, engine.inspect(last) if last else Running("absent"))
     if found.need in {"nothing", "apply"} and failed_boot:
         found = Needed("boot", "its boot had failed")

@@ -53,6 +53,11 @@ def find(name: str, state: BoxState, api_url: str) -> BoxRecord | None:
     return Docker().find(name, state, api_url) or Process().find(name, state, api_url)
 
 
+def leftovers(name: str, state: BoxState) -> list[BoxRecord]:
+    """What a box that is down has stored, under each engine."""
+    return [found for engine in (Docker(), Process()) if (found := engine.leftover(name, state)) is not None]
+
+
 def missing_packages(engine: Engine, *, build: bool) -> list[str]:
     """Debian packages that must be installed before this engine can start a box.
 

@@ -68,7 +68,9 @@ def same_secrets(start: Start) -> bool:
     """True when the files of the box hold the values that it would be started with."""
     folder = secrets_of(start.state)
     with told(f"read {folder}"):
-        return all((folder / name).exists() and (folder / name).read_text() == value for name, value in given(start).items())
+        return all(
+            (folder / name).exists() and (folder / name).read_text() == value for name, value in given(start).items()
+        )
 
 
 def write_secrets(folder: Path, values: Mapping[str, str]) -> None:

@@ -61,7 +61,9 @@ def start(folder: Path) -> None:
         if process.poll() is not None and not _another_runs():
             break
         time.sleep(_POLL_SECONDS)
-    ended = f"it ended with code {process.poll()}" if process.poll() is not None else f"not within {_WAIT_SECONDS:.0f} s"
+    ended = (
+        f"it ended with code {process.poll()}" if process.poll() is not None else f"not within {_WAIT_SECONDS:.0f} s"
+    )
     tail = "".join(f"\n  | {line}" for line in log.read_text(errors="replace").splitlines()[-_TAIL:])
     raise AgentboxError(
         f"cannot start the container engine: dockerd does not answer, {ended}{tail}",

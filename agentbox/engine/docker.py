@@ -16,7 +16,8 @@ from agentbox.engine.dockercall import docker, lines_of_client
 from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.errors import AgentboxError, ExitCode
 
-_FOLDER_LABEL = "com.docker.compose.project.working_dir"
+FOLDER_LABEL = "com.docker.compose.project.working_dir"
+PROJECT_LABEL = "com.docker.compose.project"
 
 
 class Docker:
@@ -36,7 +37,7 @@ class Docker:
         """Raises AgentboxError for what would stop `start`: exit 7 for a port or a name that is taken, 3 for limits."""
         found = self._inspect(start.plan.name)
         if found is not None and not _ours(found, start.state):
-            folder = (found["Config"]["Labels"] or {}).get(_FOLDER_LABEL, "something else")
+            folder = (found["Config"]["Labels"] or {}).get(FOLDER_LABEL, "something else")
             raise AgentboxError(
                 f"cannot start the box {start.plan.name}: a container of that name belongs to {folder}",
                 "Give this box another name ([meta] name in the manifest), or remove that container.",
@@ -71,7 +72,7 @@ class Docker:
         return BoxRecord(
             engine=self.name, name=start.plan.name, api_url=start.api_url, image_ref=start.image_ref,
             image_id=start.image_id, plan_digest=start.plan.digest, project=str(start.project or ""),
-            strict=start.strict, folder=str(start.state.compose_dir), apply=dict(start.plan.apply), made_of=start.made_of,
+            strict=start.strict, hooks=dict(start.hooks), test_hooks=start.plan.test_hooks, folder=str(start.state.compose_dir), apply=dict(start.plan.apply), made_of=start.made_of,
         )  # fmt: skip
 
     def find(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
@@ -94,9 +95,7 @@ class Docker:
         return Running(_word(state), state["ExitCode"], found["RestartCount"], state["StartedAt"])
 
     def stop(self, record: BoxRecord, seconds: int) -> None:
-        docker(
-            ["stop", "--time", str(seconds), record.name], doing=f"stop the box {record.name}", timeout=seconds + 60
-        )
+        docker(["stop", "--time", str(seconds), record.name], doing=f"stop the box {record.name}", timeout=seconds + 60)
 
     def restart(self, record: BoxRecord, seconds: int) -> None:
         doing = f"restart the box {record.name}"
@@ -104,7 +103,27 @@ class Docker:
 
     def remove(self, record: BoxRecord, *, volumes: bool) -> None:
         doing = f"remove the box {record.name}"
-        compose(Path(record.folder), ["down", *(["--volumes"] if volumes else [])], doing=doing)
+        project = f"label={PROJECT_LABEL}={record.name}"
+        ours = ["--filter", project, "--filter", f"label={FOLDER_LABEL}={Path(record.folder).resolve()}"]
+        containers = docker(["ps", "--all", "--quiet", *ours], doing=doing).split()
+        if containers:
+            docker(["rm", "--force", *containers], doing=doing, whole=True)
+        networks = docker(["network", "ls", "--quiet", "--filter", project], doing=doing).split()
+        if networks:
+            docker(["network", "rm", *networks], doing=doing)
+        stored = docker(["volume", "ls", "--quiet", "--filter", project], doing=doing).split() if volumes else []
+        if stored:
+            docker(["volume", "rm", *stored], doing=doing)
+
+    def leftover(self, name: str, state: BoxState) -> BoxRecord | None:
+        """What a box that is down has stored, to be removed by `remove`; None when there is nothing."""
+        if not reach.answers():
+            return None
+        found = docker(
+            ["volume", "ls", "--quiet", "--filter", f"label={PROJECT_LABEL}={name}"],
+            doing=f"look for volumes of {name}",
+        )
+        return BoxRecord(engine=self.name, name=name, api_url="", folder=str(state.compose_dir)) if found else None
 
     def logs(self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None) -> Iterator[str]:
         argv = ["logs", *(["--follow"] if follow else []), *(["--since", since] if since else [])]
@@ -136,7 +155,7 @@ def _ours(found: Mapping[str, Any], state: BoxState) -> bool:
 
 def _belongs(found: Mapping[str, Any], folder: Path) -> bool:
     """True when compose made the container from that folder."""
-    label = (found["Config"]["Labels"] or {}).get(_FOLDER_LABEL)
+    label = (found["Config"]["Labels"] or {}).get(FOLDER_LABEL, "")
     return bool(label) and Path(label).resolve() == folder.resolve()
 
 

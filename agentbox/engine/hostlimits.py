@@ -38,7 +38,9 @@ def of_docker(cores: int, host: str = LOCAL) -> HostLimits:
 def check(plan: Plan, host: HostLimits) -> None:
     """Raises AgentboxError (exit 3) naming the key."""
     if plan.resources.nofile > host.nofile:
-        raise _too_much("resources.nofile", plan.resources.nofile, f"this host's hard limit is {host.nofile} open files")
+        raise _too_much(
+            "resources.nofile", plan.resources.nofile, f"this host's hard limit is {host.nofile} open files"
+        )
     if plan.resources.cpus > host.cores:
         raise _too_much("resources.cpus", plan.resources.cpus, f"this host has {host.cores} cores")
 

@@ -52,7 +52,9 @@ def _free(port: Port) -> bool:
 
 def listeners(port: int) -> Iterator[int]:
     """Pids of the processes that listen on a TCP port, as far as this user may see."""
-    inodes = {f"socket:[{row[9]}]" for row in _rows() if row[3] == _LISTEN and int(row[1].rpartition(":")[2], 16) == port}
+    inodes = {
+        f"socket:[{row[9]}]" for row in _rows() if row[3] == _LISTEN and int(row[1].rpartition(":")[2], 16) == port
+    }
     for entry in Path("/proc").glob("[0-9]*") if inodes else ():
         try:
             if any(str(link.readlink()) in inodes for link in (entry / "fd").iterdir()):
@@ -76,7 +78,11 @@ def _named(pid: int) -> str:
     folder = Path(f"/proc/{pid}")
     try:
         words = folder.joinpath("cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-        marks = [entry for entry in folder.joinpath("environ").read_bytes().split(b"\0") if entry.startswith(PREFIX_VARIABLE.encode())]
+        marks = [
+            entry
+            for entry in folder.joinpath("environ").read_bytes().split(b"\0")
+            if entry.startswith(PREFIX_VARIABLE.encode())
+        ]
     except OSError:
         return f"process {pid}"
     command = b" ".join(words).decode(errors="replace")[:60]

@@ -74,7 +74,7 @@ class Process:
         """What `start` is remembered as."""
         return BoxRecord(
             engine=self.name, name=start.plan.name, api_url=start.api_url, plan_digest=start.plan.digest,
-            strict=start.strict, root=str(self.root(start)), project=str(start.project or ""), pid=pid,
+            strict=start.strict, hooks=dict(start.hooks), test_hooks=start.plan.test_hooks, root=str(self.root(start)), project=str(start.project or ""), pid=pid,
             start_ticks=start_ticks(pid), apply=dict(start.plan.apply), made_of=start.made_of,
         )  # fmt: skip
 
@@ -123,6 +123,11 @@ class Process:
             return
         for part in ("run", "tmp", "opt", "etc"):
             shutil.rmtree(root / part, ignore_errors=True)
+
+    def leftover(self, name: str, state: BoxState) -> BoxRecord | None:
+        """What a box that is down has stored, to be removed by `remove`; None when there is nothing."""
+        root = _root(name, state)
+        return BoxRecord(engine=self.name, name=name, api_url="", root=str(root)) if root.exists() else None
 
     def logs(self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None) -> Iterator[str]:
         return lines_of(_log(Path(record.root)), follow=follow, lines=lines)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,43 +12,49 @@ from pathlib import Path
 import click
 
 from agentbox.engine.command import run
-from agentbox.engine.identity import BOX_UID
+from agentbox.engine.identity import BOX_UID, become_box_user
 from agentbox.errors import AgentboxError, ExitCode
 
 
-def prepare_project(folder: Path, *, yes: bool) -> Path:
-    """The folder, resolved, known to be writable by uid 1000.
-
-    Raises AgentboxError: exit 2 when it is no folder, exit 3 when uid 1000 cannot write it and no ACL was consented to.
-    """
+def project_folder(folder: Path) -> Path:
+    """The folder, resolved. Raises AgentboxError: exit 2 when it is none, exit 3 when nobody can write there."""
     project = folder.resolve()
     if not project.is_dir():
         raise AgentboxError(
             f"cannot use {folder} as the workspace: it is no folder", "Create it first.", exit_code=ExitCode.USAGE
         )
-    if writable(project):
-        return project
-    command = f"setfacl -R -m u:{BOX_UID}:rwX -m d:u:{BOX_UID}:rwX {project}"
-    if not (yes or _asked(command)):
+    if os.statvfs(project).f_flag & os.ST_RDONLY:
         raise AgentboxError(
-            f"cannot use {project} as the workspace: uid {BOX_UID} (the box's user) cannot write it",
-            f"Run: {command}",
-            exit_code=ExitCode.PREREQUISITE,
-        )
-    give(project)
-    if not writable(project):
-        raise AgentboxError(
-            f"cannot use {project} as the workspace: uid {BOX_UID} cannot reach it even with an ACL",
-            "A folder above it is closed to others: move the project, or open that folder.",
+            f"cannot use {project} as the workspace: its file system is read-only",
+            "Mount it writable, or copy the folder to a place that is.",
             exit_code=ExitCode.PREREQUISITE,
         )
     return project
 
 
+def prepare_project(project: Path, *, yes: bool) -> None:
+    """Makes sure that uid 1000 can write the folder. Raises AgentboxError (exit 3) when no ACL was consented to, or when
+    one does not help."""
+    if writable(project):
+        return
+    command = f"setfacl -R -m u:{BOX_UID}:rwX -m d:u:{BOX_UID}:rwX {shlex.quote(str(project))}"
+    if not (yes or _asked(command)):
+        raise AgentboxError(
+            f"cannot use {project} as the workspace: uid {BOX_UID} (the box's user) cannot write it",
+            f"Run: {command}   (or give --yes; `down --project` undoes it)",
+            exit_code=ExitCode.PREREQUISITE,
+        )
+    give(project)
+    if not writable(project):
+        raise AgentboxError(
+            f"cannot use {project} as the workspace: uid {BOX_UID} cannot reach it even with an access list",
+            "A folder above it is closed to others: move the project, or open that folder.",
+            exit_code=ExitCode.PREREQUISITE,
+        )
+
+
 def writable(project: Path) -> bool:
     """True when uid 1000 may enter and write the folder, asked of the kernel as that uid."""
-    from agentbox.engine.identity import become_box_user
-
     probe = ["/bin/sh", "-c", 'test -r "$0" && test -w "$0" && test -x "$0"', str(project)]
     return subprocess.run(probe, cwd="/", preexec_fn=become_box_user, check=False).returncode == 0
 

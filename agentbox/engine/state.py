@@ -34,6 +34,8 @@ class BoxRecord:
     manifest: str = ""  # path of the manifest on this host
     project: str = ""  # folder mounted as the workspace, "" = the volume
     strict: bool = False
+    test_hooks: bool = False
+    hooks: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""  # compose folder of a container
     root: str = ""  # prefix of a process-engine box
     pid: int = 0

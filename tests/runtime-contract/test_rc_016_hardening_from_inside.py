@@ -1,55 +1,70 @@
-"""RC-016: what a process in the box sees of itself is the baseline."""
+"""RC-016: what a process in the box sees of itself is the baseline.
+
+Column D.
+"""
 
 import json
-from collections.abc import Callable
 
 from harness.container import DockerBox
 
-STATUS = ["cat", "/proc/1/status"]
-SETUID = ["find", "/", "-xdev", "(", "-perm", "-4000", "-o", "-perm", "-2000", ")", "-type", "f"]
+from agentbox.boot import fingerprint, landlock
+
+SETUID = ["find", "/", "-xdev", "-type", "f", "(", "-perm", "-4000", "-o", "-perm", "-2000", ")"]
+MEASURE = "from agentbox.boot import fingerprint; print(fingerprint.measure())"
+NO_EXEC = "cp /usr/bin/true /tmp/rc-016 && /tmp/rc-016"
 
 
-def test_rc_016(docker_box: Callable[..., DockerBox]) -> None:
-    """Identity, capabilities, no-new-privs, seccomp mode, rlimits, mounts, Landlock ABI, and no setuid file."""
-    box = docker_box()
-    box.start()
-    box.wait_ready()
-    status = dict(line.split(":\t", 1) for line in box.run(STATUS).out.splitlines() if ":\t" in line)
+def inside_is_baseline(box: DockerBox) -> None:
+    """The predicate, of a box that is ready."""
+    status = dict(line.split(":\t", 1) for line in box.text("/proc/1/status").splitlines() if ":\t" in line)
+    _identity(status)
+    assert status["NoNewPrivs"] == "1", "no-new-privs"
+    assert status["Seccomp"] == "2", "seccomp mode"
+    measured = box.python(MEASURE)
+    assert measured.out.strip() == fingerprint.expected(), "seccomp fingerprint"
+    _mounts(box)
+    _rlimits(box)
+    sentinel = box.sentinel()
+    assert sentinel["kernel"]["landlock_abi"] == landlock.abi() >= 1
+    assert sentinel["posture"]["drift"] == [], "drift"
+
+
+def _identity(status: dict[str, str]) -> None:
     assert status["Uid"].split() == ["1000"] * 4
     assert status["Gid"].split() == ["1000"] * 4
-    assert status["Groups"].split() in ([], ["1000"])
+    assert set(status["Groups"].split()) <= {"1000"}
     for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         assert int(status[name], 16) == 0, name
-    assert status["NoNewPrivs"].strip() == "1"
-    assert status["Seccomp"].strip() == "2"
-    mounts = {line.split()[1]: line.split()[3].split(",") for line in box.run(["cat", "/proc/mounts"]).out.splitlines()}
-    assert "ro" in mounts["/"]
-    for target in ("/run", "/tmp", "/var/log", "/var/run"):
-        assert {"noexec", "nosuid", "nodev"} <= set(mounts[target]), target
-    limits = box.run(["cat", "/proc/1/limits"]).out
-    nofile = next(line for line in limits.splitlines() if line.startswith("Max open files"))
-    assert nofile.split()[3:5] == [str(box.plan.resources.nofile)] * 2
-    core = next(line for line in limits.splitlines() if line.startswith("Max core file size"))
-    assert core.split()[4:6] == ["0", "0"]
-    found = box.run(SETUID)
-    assert found.out == ""
-    posture = box.event("PostureChecked")
-    assert posture["found"] == posture["expected"] or not posture.get("drift"), json.dumps(posture)
-    sentinel = json.loads(box.run(["cat", "/run/agentbox/bootstrap.done"]).out)
-    assert sentinel["kernel"]["landlock_abi"] >= 1
-    assert sentinel["posture"]["drift"] == []
 
 
-def test_rc_016_positive_control(docker_box: Callable[..., DockerBox]) -> None:
-    """The search for setuid files finds one where there is one, so that an empty answer means something."""
-    box = docker_box()
-    box.start()
-    box.wait_ready()
-    made = box.run(
-        [
-            "bash",
-            "-c",
-            "cp /usr/bin/true /workspace/s && chmod 4755 /workspace/s && find /workspace -perm -4000 -type f",
-        ]
-    )
-    assert made.out.strip() == "/workspace/s"
+def _mounts(box: DockerBox) -> None:
+    mounts = {line.split()[1]: set(line.split()[3].split(",")) for line in box.text("/proc/mounts").splitlines()}
+    assert "ro" in mounts["/"], "root"
+    for target in ("/run", "/tmp", "/var/log", "/var/log/supervisor", "/var/run"):
+        assert {"rw", "noexec", "nosuid", "nodev"} <= mounts.get(target, set()), target
+    ran = box.run(["bash", "-c", NO_EXEC])
+    assert "Permission denied" in ran.err, "/tmp runs programs"
+
+
+def _rlimits(box: DockerBox) -> None:
+    limits = box.text("/proc/1/limits").splitlines()
+    nofile = next(line for line in limits if line.startswith("Max open files")).split()
+    core = next(line for line in limits if line.startswith("Max core file size")).split()
+    assert nofile[3:5] == [str(box.plan.resources.nofile)] * 2, "nofile"
+    assert core[4:6] == ["0", "0"], "core"
+
+
+def test_rc_016(running_docker: DockerBox) -> None:
+    """Identity, capabilities, no-new-privs, seccomp mode and fingerprint, rlimits, mounts, Landlock version."""
+    inside_is_baseline(running_docker)
+    posture = running_docker.event("PostureChecked")
+    assert posture["found"] == posture["expected"], json.dumps(posture)
+
+
+def test_rc_016_no_setuid_file(running_docker: DockerBox) -> None:
+    """There is none in the image; the search finds one in the workspace, where one was made."""
+    box = running_docker
+    made = "cp /usr/bin/true /workspace/s && chmod 6755 /workspace/s && find /workspace -type f -perm -4000; rm /workspace/s"
+    assert box.run(["bash", "-c", made]).out.strip() == "/workspace/s"
+    assert len(box.run(["find", "/", "-xdev", "-type", "f"]).out.splitlines()) > 1000
+    assert box.run(SETUID).out == ""

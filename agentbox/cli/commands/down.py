@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
 from agentbox.cli.context import Cli
 from agentbox.engine import daemon
-from agentbox.engine.choose import Engine, engine_named
+from agentbox.engine.choose import Engine, engine_named, leftovers
 from agentbox.engine.project import take_back
 from agentbox.engine.shutdown import shutdown_mark
 from agentbox.engine.state import BoxRecord
@@ -17,38 +18,54 @@ from agentbox.settings import HostPaths
 
 
 @click.command(name="down")
-@click.option("--volumes", is_flag=True, help="Remove the box's state, branches and workspace volumes too (asks).")
+@click.option(
+    "--volumes", is_flag=True, help="Remove what the box stored too: state, branches, workspace (asks first)."
+)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--engine", "stop_engine", is_flag=True, help="Also stop the dockerd that `up` started.")
 @click.option("--project", "undo_project", is_flag=True, help="Also undo the access list that `up --project` set.")
 @click.pass_obj
 def command(cli: Cli, volumes: bool, yes: bool, stop_engine: bool, undo_project: bool) -> None:
-    """Stop the box. What it stored stays, unless --volumes."""
+    """Stop the box and remove its container.
+
+    Agents are stopped, what they wrote is flushed, and the last line says whether that shutdown was clean. What the box
+    stored stays for the next `up`, unless --volumes. Nothing to stop is no error.
+    """
     if volumes and not yes and not _sure(cli):
         raise AgentboxError("cannot remove the volumes: not confirmed", "Give --yes.", exit_code=ExitCode.USAGE)
-    state = cli.state()
-    with state.exclusively():
-        record = state.record()
-        mark = "not running" if record is None else _stop(cli, engine_named(record.engine), record, volumes=volumes)
+    with cli.state().exclusively():
+        record = cli.known_record()
+        mark = "not running" if record is None else _end(cli, engine_named(record.engine), record)
+        removed = _wipe(cli) if volumes else []
         if record is not None and record.project and undo_project:
-            from pathlib import Path
-
             take_back(Path(record.project))
-        state.forget()
+        cli.state().forget()
         stopped = stop_engine and daemon.stop(HostPaths.of_this_user().state_root)
-    cli.out.document({"shutdown": mark, "daemon_stopped": stopped})
-    cli.out.line(f"down ({mark}){'; dockerd stopped' if stopped else ''}")
+    cli.out.document({"shutdown": mark, "volumes_removed": removed, "daemon_stopped": stopped})
+    cli.out.line(f"down ({mark}){'; volumes removed' if removed else ''}{'; dockerd stopped' if stopped else ''}")
 
 
-def _stop(cli: Cli, engine: Engine, record: BoxRecord, *, volumes: bool) -> str:
+def _wipe(cli: Cli) -> list[str]:
+    """Removes what the box has stored under any engine; the names of those engines."""
+    name, state = cli.load_manifest().usable.meta.name, cli.state()
+    with cli.out.stage("volumes") as stage:
+        found = leftovers(name, state)
+        for record in found:
+            engine_named(record.engine).remove(record, volumes=True)
+        stage.said = "removed" if found else "there were none"
+    return [record.engine for record in found]
+
+
+def _end(cli: Cli, engine: Engine, record: BoxRecord) -> str:
     seconds = int(cli.timeout or _stop_seconds(cli))
     with cli.out.stage("stop") as stage:
-        engine.stop(record, seconds)
-        mark = shutdown_mark(engine, record)
+        found = engine.inspect(record).state
+        if found == "running":
+            engine.stop(record, seconds)
+        mark = "was removed before" if found == "absent" else shutdown_mark(engine, record)
         stage.said = mark
     with cli.out.stage("remove") as stage:
-        engine.remove(record, volumes=volumes)
-        stage.said = "container and volumes" if volumes else "container"
+        engine.remove(record, volumes=False)
     return mark
 
 

@@ -2,36 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from agentbox.cli.context import Cli
 from agentbox.cli.stages import start
 from agentbox.cli.stages.validate import validated
 from agentbox.engine.choose import engine_named
-from agentbox.engine.docker import Docker
+from agentbox.errors import AgentboxError, ExitCode
+from agentbox.plan.drift import drift
 
 
 @click.command(name="restart")
 @click.option("--no-wait", is_flag=True, help="Return once the container is started.")
 @click.pass_obj
 def command(cli: Cli, no_wait: bool) -> None:
-    """Restart the box in place. Changes of apply class `live` and `boot` take effect; others need `up`."""
+    """Boot the running box again in place.
+
+    Changes of the manifest that need no more than a boot take effect (`agentbox config explain KEY` says what a key
+    needs). For others it stops and names them: `agentbox up` makes the new container or image.
+    """
     manifest = validated(cli)
     state, out = cli.state(), cli.out
-    assert manifest.effective is not None
     with state.exclusively():
-        record = state.running_record()
+        record = cli.running_record()
         engine = engine_named(record.engine)
-        mounted = state.compose_dir / "agentbox.toml"
-        if isinstance(engine, Docker) and mounted.read_bytes() != manifest.raw:
-            mounted.write_bytes(manifest.raw)  # in place: the mount holds the inode
+        if engine.inspect(record).state == "absent":
+            raise AgentboxError(
+                f"cannot restart the box {record.name}: it was removed",
+                "Start it: ./agentbox.sh up",
+                exit_code=ExitCode.NOT_RUNNING,
+            )
+        wanted = start.start_again(cli, manifest, record)
+        found = drift(record.apply, wanted.plan.apply)
+        if more := [*found.rebuild, *found.recreate]:
+            raise AgentboxError(
+                f"cannot restart the box {record.name} with this manifest: {', '.join(more)} need a new container",
+                "Run ./agentbox.sh up.",
+            )
         with out.stage("restart") as stage:
-            engine.restart(record, manifest.effective.resources.stop_seconds)
+            state.remember(replace(record, settled=False))
+            record = engine.refresh(wanted, record)
+            state.remember(record)
             stage.said = record.name
         if no_wait:
+            out.document({"ready": None, "name": record.name, "url": record.api_url})
             return
         with out.stage("ready") as stage:
             waited = start.wait(cli, engine, record)
             stage.said = f"boot {waited.verdict['boot_id'][:13]}"
-    out.document({"ready": True, "boot_id": waited.verdict["boot_id"], "seconds": round(waited.seconds, 3)})
+        start.keep_token(cli, engine, record, wanted.plan)
+    boot = waited.verdict["boot_id"]
+    out.document({"ready": True, "name": record.name, "boot_id": boot, "seconds_to_ready": round(waited.seconds, 3)})
     out.line(f"ready: {record.api_url}")

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from agentbox.cli.context import Cli
 from agentbox.cli.stages import image, prerequisites, start
 from agentbox.cli.stages.lock import lock_and_fetch
+from agentbox.cli.stages.start import Wish
 from agentbox.cli.stages.validate import validated
-from agentbox.engine.base import Start
-from agentbox.engine.choose import NAMES
+from agentbox.engine.bring import check
+from agentbox.engine.choose import NAMES, Engine
 from agentbox.engine.docker import Docker
-from agentbox.engine.project import prepare_project
-from agentbox.engine.secrets import collect
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.engine.project import prepare_project, project_folder
+from agentbox.engine.state import BoxRecord
+
+if TYPE_CHECKING:
+    from agentbox.engine.waiting import Waited
+    from agentbox.plan.model import Plan
 
 
 @click.command(name="up")
@@ -42,58 +48,66 @@ def command(
     safe: the next `up` goes on from there.
     """
     with cli.state().exclusively():
-        _up(cli, asked, force_build, locked, yes, no_wait, strict, project, allow_test_hooks)
+        wish = Wish(strict=strict, test_hooks=allow_test_hooks, hooks=start.hooks_given())
+        engine, record, plan = _start(cli, asked, force_build, locked, yes, wish, project)
+        if no_wait:
+            cli.out.document({"ready": None, "name": record.name, "engine": record.engine, "url": record.api_url})
+            cli.out.line(f"started: {record.api_url}   (./agentbox.sh status tells when it is ready)")
+            return
+        with cli.out.stage("ready") as stage:
+            waited = start.wait(cli, engine, record)
+            stage.said = f"boot {waited.verdict['boot_id'][:13]}"
+        token = start.keep_token(cli, engine, record, plan)
+    _say_ready(cli, record, token, waited, engine.protections_absent)
 
 
-def _up(
-    cli: Cli, asked: str, force_build: bool, locked: bool, yes: bool, no_wait: bool, strict: bool,
-    project: Path | None, hooks: bool,
-) -> None:  # fmt: skip
-    out, state = cli.out, cli.state()
+def _start(
+    cli: Cli, asked: str, force_build: bool, locked: bool, yes: bool, wish: Wish, project: Path | None
+) -> tuple[Engine, BoxRecord, Plan]:
+    """Stages 1 to 8."""
+    out = cli.out
     with out.stage("validate") as stage:
         manifest = validated(cli)
         stage.said = str(cli.manifest)
+    if project is not None:
+        wish = replace(wish, project=project_folder(project))
     with out.stage("engine") as stage:
         choice = prerequisites.choose_engine(cli, asked)
         stage.said = f"{choice.engine.name} ({choice.because})"
     with out.stage("install") as stage:
-        stage.said = prerequisites.install_missing(cli, choice, yes=yes)
+        stage.said = prerequisites.install_missing(cli, choice, wish.project, yes=yes)
     with out.stage("daemon") as stage:
         stage.said = prerequisites.start_daemon(choice)
+    if wish.project is not None:
+        prepare_project(wish.project, yes=yes)
     stamp = None
     if isinstance(choice.engine, Docker):
         lock_and_fetch(cli, manifest, locked=locked)
+        check(
+            choice.engine, start.start_of(cli, manifest, None, wish), cli.known_record()
+        )  # before minutes of building
         with out.stage("image") as stage:
-            made = image.build_and_load(cli, choice.engine, manifest, force=force_build, test_hooks=hooks)
+            made = image.build_and_load(cli, choice.engine, manifest, force=force_build, test_hooks=wish.test_hooks)
             stamp = made.stamp
             stage.said = f"{stamp.tag} built and loaded" if made.built else "unchanged"
     with out.stage("start") as stage:
-        plan = image.plan_of(manifest, cli.lock, test_hooks=hooks)
-        record = choice.engine.start(
-            Start(
-                plan=plan, manifest=manifest.raw, state=state,
-                image_ref=stamp.reference if stamp else "", image_id=stamp.image_id if stamp else "",
-                project=prepare_project(project, yes=yes) if project else None,
-                strict=strict, secrets=collect(plan.secrets, cli.manifest),
-            )
-        )  # fmt: skip
-        state.remember(record)
-        stage.said = record.name
-    if no_wait:
-        return
-    with out.stage("ready") as stage:
-        waited = start.wait(cli, choice.engine, record)
-        stage.said = f"boot {waited.verdict['boot_id'][:13]}"
-    token = start.keep_token(cli, choice.engine, record, plan)
-    _say_ready(cli, record.api_url, token, waited.verdict.get("degraded", []), choice.engine.protections_absent)
+        wanted = start.start_of(cli, manifest, stamp, wish)
+        brought = start.bring_up(cli, choice.engine, wanted)
+        stage.said = brought.did
+    return choice.engine, brought.record, wanted.plan
 
 
-def _say_ready(cli: Cli, url: str, token: Path, degraded: list[str], absent: tuple[str, ...]) -> None:
-    out = cli.out
+def _say_ready(cli: Cli, record: BoxRecord, token: Path, waited: Waited, absent: tuple[str, ...]) -> None:
+    out, verdict = cli.out, waited.verdict
+    degraded = verdict.get("degraded", [])
     out.document(
-        {"ready": True, "url": url, "token_file": str(token), "degraded": degraded, "protections_absent": absent}
-    )
-    out.line(f"\nready: {url}   (admin token: {token})")
+        {
+            "ready": True, "name": record.name, "engine": record.engine, "url": record.api_url, "token_file": str(token),
+            "boot_id": verdict["boot_id"], "plan_digest": verdict["plan_digest"], "image_ref": record.image_ref,
+            "seconds_to_ready": round(waited.seconds, 3), "degraded": degraded, "protections_absent": absent,
+        }
+    )  # fmt: skip
+    out.line(f"\nready: {record.api_url}   (admin token: {token})")
     if degraded:
         out.line(f"degraded: {', '.join(degraded)}")
     for line in absent:
@@ -102,10 +116,3 @@ def _say_ready(cli: Cli, url: str, token: Path, degraded: list[str], absent: tup
     out.line('  ./agentbox.sh run -- python3 -c "print(6 * 7)"    one command, as an agent, in the box')
     out.line("  ./agentbox.sh status                             what runs, and whether it is ready")
     out.line("  ./agentbox.sh boot explain                       where the boot's time went")
-
-
-def refuse_hooks() -> AgentboxError:
-    """What to raise for an image with test hooks that nobody asked for."""
-    return AgentboxError(
-        "cannot start an image with test hooks", "Give --allow-test-hooks, for tests only.", exit_code=ExitCode.BAD
-    )

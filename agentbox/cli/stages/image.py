@@ -55,13 +55,16 @@ def plan_of(manifest: Manifest, lock: Path, *, test_hooks: bool) -> Plan:
 
 
 def _tracked() -> list[str]:
+    if not (CHECKOUT / ".git").exists():
+        files = [path for name in _SOURCES for path in [CHECKOUT / name, *(CHECKOUT / name).rglob("*")]]
+        return sorted(str(path.relative_to(CHECKOUT)) for path in files if path.is_file() and path.suffix != ".pyc")
     listed = subprocess.run(
         ["git", "-C", str(CHECKOUT), "ls-files", "-z", "--", *_SOURCES], capture_output=True, text=True, check=False
     )
     if listed.returncode != 0:
         raise AgentboxError(
-            f"cannot read the sources of {CHECKOUT}: {listed.stderr.strip() or 'it is no git checkout'}",
-            "Clone the repository with git; Nix builds what git tracks.",
+            f"cannot read the sources of {CHECKOUT}: {(listed.stderr.strip() or 'git failed').splitlines()[0]}",
+            "Run agentbox as the owner of the checkout; Nix builds what git tracks.",
             exit_code=ExitCode.USAGE,
         )
     return [name for name in listed.stdout.split("\0") if name and (CHECKOUT / name).is_file()]

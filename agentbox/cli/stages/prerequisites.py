@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from pathlib import Path
 
 import click
 
@@ -10,6 +12,7 @@ from agentbox.cli.context import Cli
 from agentbox.engine import daemon, packages, reach
 from agentbox.engine.choose import Choice, choose, missing_packages
 from agentbox.engine.docker import Docker
+from agentbox.engine.project import writable
 from agentbox.settings import HostPaths
 
 
@@ -18,9 +21,11 @@ def choose_engine(cli: Cli, asked: str) -> Choice:
     return choose(asked, cli.known_record())
 
 
-def install_missing(cli: Cli, choice: Choice, *, yes: bool) -> str:
+def install_missing(cli: Cli, choice: Choice, project: Path | None, *, yes: bool) -> str:
     """Installs what is missing, with consent. Returns what to say. Raises AgentboxError (exit 3) without consent."""
     wanted = missing_packages(choice.engine, build=isinstance(choice.engine, Docker))
+    if project is not None and shutil.which("setfacl") is None and not writable(project):
+        wanted.append("acl")
     if not wanted:
         return "unchanged"
     agreed = packages.offer(wanted)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from agentbox.canonical import canonical_json, digest
 from agentbox.cli.context import Cli
 from agentbox.cli.stages.image import plan_of, source_digest
 from agentbox.engine.base import Start
-from agentbox.engine.bring import Brought, bring
+from agentbox.engine.bring import Brought, bring, check
 from agentbox.engine.choose import Engine
 from agentbox.engine.meaning import meaning
 from agentbox.engine.secrets import collect
@@ -36,13 +36,35 @@ class Wish:
     project: Path | None = None
     strict: bool = False
     test_hooks: bool = False
+    hooks: Mapping[str, str] = field(default_factory=dict)
+
+
+def hooks_given() -> dict[str, str]:
+    """The AGENTBOX_TEST_* variables of the caller."""
+    return {name: value for name, value in environment().items() if name.startswith(_HOOK)}
+
+
+def start_again(cli: Cli, manifest: Manifest, record: BoxRecord) -> Start:
+    """What a box that runs would be started from, with today's manifest. Raises AgentboxError (exit 1) when it is not
+    known what the box was made of."""
+    stamp = cli.state().build_stamp()
+    if not record.settled or (record.image_id and (stamp is None or stamp.image_id != record.image_id)):
+        raise AgentboxError(
+            f"cannot boot the box {record.name} again: what it was made of is not known, or was built anew since",
+            "Run ./agentbox.sh up.",
+        )
+    wish = Wish(
+        project=Path(record.project) if record.project else None, strict=record.strict, test_hooks=record.test_hooks,
+        hooks=record.hooks,
+    )  # fmt: skip
+    return start_of(cli, manifest, stamp if record.image_id else None, wish)
 
 
 def start_of(cli: Cli, manifest: Manifest, stamp: BuildStamp | None, wish: Wish) -> Start:
     """Everything that a box is started from."""
     plan = plan_of(manifest, cli.lock, test_hooks=wish.test_hooks)
-    hooks = {name: value for name, value in environment().items() if name.startswith(_HOOK)} if wish.test_hooks else {}
-    parts = [stamp.image_id if stamp else source_digest(), str(wish.project or ""), wish.strict, hooks]
+    hooks = wish.hooks if wish.test_hooks else {}
+    parts = [stamp.image_id if stamp else source_digest(), str(wish.project or ""), wish.strict, dict(hooks)]
     return Start(
         plan=plan, manifest=manifest.raw, state=cli.state(), image_ref=stamp.reference if stamp else "",
         image_id=stamp.image_id if stamp else "", project=wish.project, strict=wish.strict, hooks=hooks,
@@ -51,9 +73,9 @@ def start_of(cli: Cli, manifest: Manifest, stamp: BuildStamp | None, wish: Wish)
 
 
 def bring_up(cli: Cli, engine: Engine, start: Start) -> Brought:
-    """Checks what would stop it, then starts the box or changes the one that runs by the least that is needed."""
+    """Starts the box, or changes the one that runs by the least that is needed."""
     last = cli.known_record()
-    engine.check(start)
+    check(engine, start, last)
     return bring(engine, start, last, apply_live=_applier(cli), failed_boot=_boot_failed(engine, last))
 
 

@@ -166,6 +166,10 @@ async def test_reconfigure_changes_over(box):
         await until(lambda: state(container, "beads") == "off", "off")
         with pytest.raises(AdapterDisabled):
             await container.beads.show("x")
+        assert (
+            box.metrics.registry.get_sample_value("agentbox_adapter_health", {"slot": "beads", "impl": "local-sqlite"})
+            is None
+        )
         container.reconfigure("beads", box.config("beads", "local-sqlite"))
         await until(lambda: state(container, "beads") == "ok", "on")
         await container.beads.create_epic(spec())

@@ -7,7 +7,7 @@ import pytest
 
 from agentbox.adapters.context import CallContext, calling
 from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterTimeout, NotFound, SlotUnavailable, ValidationError
+from agentbox.adapters.errors import AdapterDisabled, AdapterTimeout, NotFound, SlotUnavailable, ValidationError
 from agentbox.adapters.methods import METHODS
 from agentbox.adapters.orchestrator.contract import AgentSpec
 from agentbox.testing.contracts.beads_common import LEASE, a_task, spec
@@ -133,6 +133,15 @@ async def test_a_write_succeeds_while_the_journal_is_down(box):
         bead, _ = await container.beads.create_epic(spec())
         assert await container.beads.show(bead.id) == bead
         assert box.metric("agentbox_journal_lost_total", reason="slot-unavailable") == 1
+
+
+async def test_what_no_adapter_was_asked_is_not_journalled(box):
+    """A slot that is off or down writes nothing, so there is nothing to write down."""
+    async with box.started(uses={"beads": "off"}) as container:
+        with pytest.raises(AdapterDisabled):
+            await container.beads.create_epic(spec())
+        await container.journal.drain()
+        assert [event.type for event in await everything(container.events)] == ["slot.ready"]
 
 
 async def test_a_journal_that_is_off_is_skipped(box):
