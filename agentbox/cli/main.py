@@ -1,5 +1,6 @@
 """The table of verbs, the common flags, and the one place where an error becomes text and an exit code."""
 
+import errno
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -9,7 +10,21 @@ import click
 
 from agentbox import __version__
 from agentbox.cli.context import Cli
+from agentbox.cli.output import Output
+from agentbox.engine.interrupts import same_for_all
 from agentbox.errors import AgentboxError, ExitCode
+
+# What a host may refuse at any moment: a full or read-only disk, a quota, a right. Any other OSError is a bug.
+_HOST_TROUBLE = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENOMEM,
+}
 
 VERBS: dict[str, str] = {
     "up": "start the box: set up what is missing, build, run, wait until it is ready",
@@ -70,7 +85,13 @@ class Verbs(click.Group):
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout, progress as JSON lines on stderr.")
 @click.option("--quiet", is_flag=True, help="Print results and errors only.")
 @click.option("--no-color", is_flag=True, help="No colour, even on a terminal.")
-@click.option("--timeout", type=float, default=None, metavar="S", help="Give up waiting after S seconds.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=None,
+    metavar="S",
+    help="Give up waiting after S seconds.",
+)
 @click.pass_context
 def cli(
     ctx: click.Context, manifest: Path | None, as_json: bool, quiet: bool, no_color: bool, timeout: float | None
@@ -81,31 +102,46 @@ def cli(
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command line and exits. A bug prints a traceback; a user's mistake one sentence and a hint."""
+    same_for_all()
+    words = sys.argv[1:] if arguments is None else arguments
+    out = Output(json="--json" in words[: _verb_at(words)])
     try:
-        result = cli.main(arguments, prog_name="agentbox", standalone_mode=False)
+        result = cli.main(words, prog_name="agentbox", standalone_mode=False)
     except AgentboxError as error:
-        sys.exit(_report(error))
-    except click.exceptions.Abort:
-        _say("interrupted")
-        sys.exit(ExitCode.INTERRUPTED)
-    except KeyboardInterrupt:
-        _say("interrupted")
+        out.failed(error)
+        sys.exit(int(error.exit_code))
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        out.failed(AgentboxError("interrupted", exit_code=ExitCode.INTERRUPTED))
         sys.exit(ExitCode.INTERRUPTED)
     except click.ClickException as error:
-        error.show()
+        _say_usage(out, error)
         sys.exit(ExitCode.USAGE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(ExitCode.BAD)
+    except OSError as error:
+        if error.errno not in _HOST_TROUBLE:
+            raise
+        out.failed(_host_trouble(error, words))
+        sys.exit(ExitCode.PREREQUISITE)
     sys.exit(result if isinstance(result, int) else ExitCode.DONE)
 
 
-def _report(error: AgentboxError) -> int:
-    _say(f"agentbox: {error.message}")
-    if error.hint:
-        _say(f"  {error.hint}")
-    return int(error.exit_code)
+def _verb_at(words: list[str]) -> int:
+    return next((index for index, word in enumerate(words) if word in VERBS), len(words))
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+def _say_usage(out: Output, error: click.ClickException) -> None:
+    if out.json:
+        out.failed(AgentboxError(error.format_message(), exit_code=ExitCode.USAGE))
+    else:
+        error.show()
+
+
+def _host_trouble(error: OSError, words: list[str]) -> AgentboxError:
+    """The sentence for a disk or a right that no part of the program expected to miss."""
+    verb = next((word for word in words if word in VERBS), "agentbox")
+    where = f": {error.filename}" if error.filename else ""
+    return AgentboxError(
+        f"cannot finish {verb}{where}: {error.strerror}", "Mend that and run the command again; it goes on from there."
+    )

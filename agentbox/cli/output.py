@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agentbox.errors import AgentboxError
     from agentbox.progress import Progress
 
 
@@ -32,6 +34,11 @@ class Output:
         if self.json:
             print(json.dumps(data, indent=2, sort_keys=True, default=str), flush=True)
 
+    def row(self, data: Any) -> None:
+        """One of several results for programs, a line each; nothing without `--json`."""
+        if self.json:
+            print(json.dumps(data, sort_keys=True, default=str), flush=True)
+
     def note(self, text: str) -> None:
         """What is going on: stderr, silent with `--quiet`."""
         if self.quiet:
@@ -40,7 +47,25 @@ class Output:
 
     def error(self, text: str) -> None:
         """What is wrong: stderr, always."""
-        print(text, file=sys.stderr, flush=True)
+        print(json.dumps({"problem": text}) if self.json else text, file=sys.stderr, flush=True)
+
+    def failed(self, error: AgentboxError) -> None:
+        """Why this call failed: one sentence and a hint, or one JSON line with `--json`."""
+        if self.json:
+            said = {"error": error.message, "hint": error.hint, "exit_code": int(error.exit_code)}
+            print(json.dumps(said), file=sys.stderr, flush=True)
+            return
+        hint = f"\n  {error.hint}" if error.hint else ""
+        print(f"{self._clear}agentbox: {error.message}{hint}", file=sys.stderr, flush=True)
+
+    @property
+    def redrawable(self) -> bool:
+        """True when stdout is a terminal that may be erased."""
+        return sys.stdout.isatty() and not self.json
+
+    @property
+    def _clear(self) -> str:
+        return "\r\x1b[K" if self.live else ""
 
     @property
     def live(self) -> bool:
@@ -52,21 +77,22 @@ class Output:
         """One stage of a long command: its line appears when it ends, with what it said and how long it took."""
         stage, started = Stage(), time.monotonic()
         if self.live:
-            print(f"  {name} ...", end="\r", file=sys.stderr, flush=True)
+            print(f"{self._clear}  {name} ...", end="\r", file=sys.stderr, flush=True)
         yield stage
         seconds = time.monotonic() - started
         if self.quiet:
             return
         if self.json:
-            print(json.dumps({"stage": name, "result": stage.said, "seconds": round(seconds, 3)}), file=sys.stderr)
+            row = {"stage": name, "result": stage.said, "seconds": round(seconds, 3), "state": "done"}
+            print(json.dumps(row), file=sys.stderr, flush=True)
             return
-        clear = "\x1b[K" if self.live else ""
-        print(f"{clear}  {name:<10} {stage.said:<58} {seconds:6.1f} s", file=sys.stderr, flush=True)
+        print(f"{self._clear}  {name:<10} {stage.said:<58} {seconds:6.1f} s", file=sys.stderr, flush=True)
 
     def redraw(self, text: str) -> None:
         """A line that the next one overwrites; without a terminal nothing."""
         if self.live:
-            print(f"\x1b[K  {text[:110]}", end="\r", file=sys.stderr, flush=True)
+            width = shutil.get_terminal_size((80, 24)).columns - 3
+            print(f"{self._clear}  {text[:width]}" if text else self._clear, end="\r", file=sys.stderr, flush=True)
 
     def progress(self) -> Progress:
         """Bars on a terminal, a line every 5 s elsewhere, JSON lines with `--json`, nothing with `--quiet`."""

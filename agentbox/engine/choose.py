@@ -70,6 +70,7 @@ def missing_packages(engine: Engine, *, build: bool) -> list[str]:
             if not found.ours_to_start:
                 raise reach.unreachable("start a box", found)
             wanted += [] if daemon.installed() else ["docker.io"]
+            wanted += ["docker-cli"] if daemon.installed() and shutil.which("docker") is None else []
             wanted += [] if shutil.which("iptables") else ["iptables"]  # dockerd needs it for its bridge
         wanted += [] if _has_compose() else ["docker-compose"]
     if build and shutil.which("nix") is None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentbox.engine.command import run
+from agentbox.engine.command import run, succeeds
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import environment
 
@@ -40,6 +40,8 @@ def offer(wanted: Sequence[str]) -> Offer:
             f"Run: sudo {command}",
             exit_code=ExitCode.PREREQUISITE,
         )
+    _simulate(wanted)  # refreshes the package lists where they are missing
+    wanted = _with_client(wanted)
     said = _simulate(wanted)
     new = tuple(line.split()[1] for line in said.splitlines() if line.startswith("Inst "))
     return Offer(tuple(wanted), new, _size(wanted))
@@ -77,6 +79,12 @@ def install(agreed: Offer, log: Path, advance: Callable[[str], None]) -> None:
             f"Whole output: {log}. Mend it (often `apt-get update`, `dpkg --configure -a`, disk space) and run up again.",
             exit_code=ExitCode.PREREQUISITE,
         )
+
+
+def _with_client(wanted: Sequence[str]) -> Sequence[str]:
+    """From Debian 13 on the client is a package of its own, which docker.io only recommends."""
+    split = "docker.io" in wanted and succeeds(["apt-cache", "show", "docker-cli"])
+    return [*wanted, "docker-cli"] if split and shutil.which("docker") is None else wanted
 
 
 def _simulate(wanted: Sequence[str]) -> str:

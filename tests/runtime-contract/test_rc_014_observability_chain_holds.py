@@ -1,34 +1,77 @@
-"""RC-014: one metrics port, one log level, from the manifest to compose, the listener, `/v1/meta` and `agentbox health`."""
+"""RC-014: one metrics port, one log level and one trace endpoint, from the manifest to compose, the program's
+environment, the effect, `/v1/meta` and `agentbox health`.
 
+Columns D and H.
+"""
+
+import json
 from collections.abc import Callable
 
 from harness.box import MANIFEST, METRICS_PORT, Box
+from harness.collector import collector
+from harness.container import DockerBox, docker
+from harness.waiting import wait_for
 
-LOUD = MANIFEST.replace("metrics_port = ", 'log_level = "debug", metrics_port = ')
-
-
-def test_rc_014(make_box: Callable[..., Box]) -> None:
-    """The port of the manifest is the port that is listened on and named; the log level has an effect."""
-    box = make_box(manifest=LOUD)
-    box.start()
-    box.wait_ready()
-    meta = box.get("/v1/meta").json["observability"]
-    assert meta["metrics_port"] == METRICS_PORT
-    assert meta["metrics_endpoint"] == f":{METRICS_PORT}/metrics"
-    assert meta["log_level"] == "debug"
-    scraped = box.get("/metrics", port=METRICS_PORT)
-    assert scraped.status == 200
-    assert b"agentbox_ready 1" in scraped.body
-    assert box.get("/livez", port=METRICS_PORT).status == 404
-    assert any('"level": "debug"' in line or '"level":"debug"' in line for line in box.log_lines())
+DEFAULT_PORT = 9091
 
 
-def test_rc_014_compose_names_the_port(docker_box: Callable[..., Box]) -> None:
-    """Compose publishes the metrics port on loopback and hands it to the programs; the image exposes it."""
-    box = docker_box()
-    box.start()
-    box.wait_ready()
-    found = box.inspect()  # type: ignore[attr-defined]
-    assert f"{METRICS_PORT}/tcp" in found["Config"]["ExposedPorts"]
-    assert found["HostConfig"]["PortBindings"][f"{METRICS_PORT}/tcp"] == [{"HostIp": "127.0.0.1", "HostPort": str(METRICS_PORT)}]
-    assert f"AGENTBOX_METRICS_PORT={METRICS_PORT}" in found["Config"]["Env"]
+def told_debug(box: Box) -> list[str]:
+    """What the box's programs (not its boot) said at level debug."""
+    lines = (json.loads(line) for line in box.log_lines() if line.startswith("{"))
+    return [entry["event"] for entry in lines if "program" in entry and entry.get("level") == "debug" and "agentbox.stage" not in entry]  # fmt: skip
+
+
+def environment_of(box: Box, program: str) -> set[str]:
+    return set(box.text(f"/proc/{box.program_pid(program)}/environ").split("\0"))
+
+
+def test_rc_014_metrics_port(running: Box) -> None:
+    """Another port than the default: listener, `/v1/meta`, the programs' environment, the scrape of `agentbox health`."""
+    assert METRICS_PORT != DEFAULT_PORT
+    meta = running.get("/v1/meta").json["observability"]
+    assert (meta["metrics_port"], meta["metrics_endpoint"]) == (METRICS_PORT, f":{METRICS_PORT}/metrics")
+    scraped = running.get("/metrics", port=METRICS_PORT)
+    assert (scraped.status, b"agentbox_ready 1" in scraped.body) == (200, True)
+    assert running.get("/livez", port=METRICS_PORT).status == 404
+    assert f"AGENTBOX_METRICS_PORT={METRICS_PORT}" in environment_of(running, "management-api")
+    health = running.cli("health")
+    assert (health.code, f"samples on port {METRICS_PORT}" in health.out) == (0, True), health.err
+    if isinstance(running, DockerBox):
+        found = running.inspect()
+        assert f"{METRICS_PORT}/tcp" in found["Config"]["ExposedPorts"]
+        published = found["HostConfig"]["PortBindings"][f"{METRICS_PORT}/tcp"]
+        assert published == [{"HostIp": "127.0.0.1", "HostPort": str(METRICS_PORT)}]
+
+
+def test_rc_014_quiet(running: Box) -> None:
+    """The contract's manifest says info: no program says anything at level debug, and nothing is traced."""
+    meta = running.get("/v1/meta").json["observability"]
+    assert (meta["log_level"], meta["otlp"]) == ("info", False)
+    assert "AGENTBOX_LOG_LEVEL=info" in environment_of(running, "management-api")
+    assert told_debug(running) == []
+
+
+def test_rc_014_log_level_and_traces(make_box: Callable[..., Box]) -> None:
+    """log_level = debug and an endpoint: both in compose, in the programs' environment, in `/v1/meta`, and in effect."""
+    with collector() as traces:
+        endpoint = f"http://{_host()}:{traces.port}"
+        wanted = f'log_level = "debug", otlp_endpoint = "{endpoint}", metrics_port = '
+        box = make_box(manifest=MANIFEST.replace("metrics_port = ", wanted))
+        box.start()
+        box.wait_ready()
+        meta = box.get("/v1/meta").json["observability"]
+        assert (meta["log_level"], meta["otlp"]) == ("debug", True)
+        words = {"AGENTBOX_LOG_LEVEL=debug", f"AGENTBOX_OTLP_ENDPOINT={endpoint}"}
+        assert words <= environment_of(box, "management-api")
+        if isinstance(box, DockerBox):
+            assert words <= set(box.inspect()["Config"]["Env"])
+        assert told_debug(box) != []
+        assert box.call("GET", "/v1/beads").status == 200
+        spans = wait_for(lambda: list(traces.posted), 15, "a batch of spans")
+        assert spans[0][0] == "/v1/traces"
+        assert b"agentbox" in spans[0][1]
+
+
+def _host() -> str:
+    """An address of this host that boxes of either engine reach."""
+    return docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}").strip()

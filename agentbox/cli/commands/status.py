@@ -8,61 +8,102 @@ from typing import Any
 import click
 
 from agentbox.cli.context import Cli
+from agentbox.engine.base import Engine, Running
 from agentbox.engine.choose import engine_named
-from agentbox.engine.waiting import ask_ready
-from agentbox.errors import ExitCode
+from agentbox.engine.state import BoxRecord
+from agentbox.engine.waiting import SILENT, ask_ready
+from agentbox.errors import AgentboxError, ExitCode
 
 _WATCH_SECONDS = 1.0
+_CLEAR = "\x1b[H\x1b[2J"  # cursor home, erase the screen
 
 
 @click.command(name="status")
-@click.option("--watch", is_flag=True, help="Again every second until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Again every second until Ctrl-C; with --json one document a line.")
 @click.pass_obj
 def command(cli: Cli, watch: bool) -> int:
-    """Show engine, image, plan, readiness. Exit 0 ready, 1 not ready, 8 off."""
-    while True:
+    """Show what runs and whether it is ready: engine, image, plan, what is missing.
+
+    `drift` lists keys of the manifest that differ from what runs. Exit code 0: ready, 1: not ready, 8: off.
+    """
+    if not watch:
         found = _status(cli)
         cli.out.document(found)
-        for key, value in found.items():
-            cli.out.line(
-                f"{key:<12} {value if not isinstance(value, (list, tuple)) else ', '.join(map(str, value)) or '-'}"
-            )
-        if not watch:
-            return _exit_code(found)
-        time.sleep(_WATCH_SECONDS)
+        _for_people(cli, found)
+        return _exit_code(found)
+    try:
+        while True:
+            found = _status(cli)
+            cli.out.row(found)
+            cli.out.line(_CLEAR if cli.out.redrawable else "")
+            _for_people(cli, found)
+            time.sleep(_WATCH_SECONDS)
+    except KeyboardInterrupt:  # how it is meant to end
+        return ExitCode.DONE
 
 
 def _status(cli: Cli) -> dict[str, Any]:
-    record = cli.state().record()
+    record = cli.known_record()
     if record is None:
         return {"state": "off"}
     engine = engine_named(record.engine)
     running = engine.inspect(record)
     if running.state != "running":
-        return {"state": running.state, "engine": engine.name, "name": record.name, "exit_code": running.exit_code}
+        return {"state": running.state, "name": record.name, "engine": engine.name, "exit_code": running.exit_code}
     code, verdict = ask_ready(record.api_url)
     return {
         "state": "ready" if code == 200 else "not ready",
-        "name": record.name,
-        "engine": engine.name,
-        "url": record.api_url,
-        "image": record.image_ref or "-",
-        "plan": record.plan_digest,
-        "drift": _drift(cli, record.plan_digest),
-        "project": record.project or "-",
-        "boot": verdict.get("boot_id", "-"),
-        "missing": verdict.get("missing", [] if code == 200 else ["the management API does not answer"]),
+        "missing": verdict.get("missing", [] if code == 200 else [SILENT]),
         "degraded": verdict.get("degraded", []),
-        "not protected": list(engine.protections_absent),
+        "drift": _drift(cli, record),
+        **_facts(record, engine, running),
+        "boot_id": verdict.get("boot_id", ""),
+        **_inside(cli),
+        "protections_absent": list(engine.protections_absent),
     }
 
 
-def _drift(cli: Cli, running_plan: str) -> str:
-    from agentbox.cli.stages.image import plan_of
+def _facts(record: BoxRecord, engine: Engine, running: Running) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "engine": engine.name,
+        "url": record.api_url,
+        "image_ref": record.image_ref,
+        "plan_digest": record.plan_digest,
+        "project": record.project,
+        "restarts": running.restarts,
+    }
 
-    manifest = cli.load_manifest()
-    plan = plan_of(manifest, cli.lock, test_hooks=False)
-    return "none" if plan.digest == running_plan else f"the manifest's plan is {plan.digest}: run `agentbox up`"
+
+def _inside(cli: Cli) -> dict[str, Any]:
+    """What only the box knows; empty while its API does not answer this caller."""
+    try:
+        with cli.client() as client:
+            agents = client.call("list_agents")["items"]
+            return {
+                "uptime_seconds": round(client.livez()["uptime"], 1),
+                "agents": sum(agent["state"] == "running" for agent in agents),
+            }
+    except AgentboxError:
+        return {}
+
+
+def _drift(cli: Cli, record: BoxRecord) -> list[str]:
+    from agentbox.cli.stages.image import plan_of
+    from agentbox.plan.drift import drift
+
+    if not record.settled:
+        return ["unknown: an earlier `up` was cut off, run it again"]
+    found = drift(record.apply, plan_of(cli.load_manifest(), cli.lock, test_hooks=record.test_hooks).apply)
+    return [*found.rebuild, *found.recreate, *found.boot, *found.live]
+
+
+def _for_people(cli: Cli, found: dict[str, Any]) -> None:
+    for key, value in found.items():
+        shown = (", ".join(map(str, value)) or "none") if isinstance(value, list) else value if value != "" else "-"
+        cli.out.line(f"{key.replace('_', ' '):<19} {shown}")
+    if found.get("drift"):
+        cli.out.line(f"{'':<19} run ./agentbox.sh up to bring the box to the manifest")
 
 
 def _exit_code(found: dict[str, Any]) -> int:

@@ -36,7 +36,7 @@ def install_missing(cli: Cli, choice: Choice, project: Path | None, *, yes: bool
     progress.stage("install", len(agreed.all))
     packages.install(agreed, log, lambda _name: progress.advance(1))
     progress.done()
-    return f"installed {', '.join(wanted)} ({len(agreed.all)} packages)"
+    return f"installed {', '.join(agreed.wanted)} ({len(agreed.all)} packages)"
 
 
 def start_daemon(choice: Choice) -> str:

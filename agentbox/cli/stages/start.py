@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,19 +45,17 @@ def hooks_given() -> dict[str, str]:
 
 
 def start_again(cli: Cli, manifest: Manifest, record: BoxRecord) -> Start:
-    """What a box that runs would be started from, with today's manifest. Raises AgentboxError (exit 1) when it is not
-    known what the box was made of."""
-    stamp = cli.state().build_stamp()
-    if not record.settled or (record.image_id and (stamp is None or stamp.image_id != record.image_id)):
+    """What runs, over today's manifest. Raises AgentboxError (exit 1) when it is not known what the box was made of."""
+    if not record.settled:
         raise AgentboxError(
-            f"cannot boot the box {record.name} again: what it was made of is not known, or was built anew since",
-            "Run ./agentbox.sh up.",
+            f"cannot boot the box {record.name} again: what it was made of is not known", "Run ./agentbox.sh up."
         )
     wish = Wish(
         project=Path(record.project) if record.project else None, strict=record.strict, test_hooks=record.test_hooks,
         hooks=record.hooks,
     )  # fmt: skip
-    return start_of(cli, manifest, stamp if record.image_id else None, wish)
+    wanted = start_of(cli, manifest, None, wish)
+    return replace(wanted, image_ref=record.image_ref, image_id=record.image_id, made_of=record.made_of)
 
 
 def start_of(cli: Cli, manifest: Manifest, stamp: BuildStamp | None, wish: Wish) -> Start:

@@ -1,0 +1,101 @@
+"""RC-020: one key of each apply class changed in the mounted manifest: live and boot are taken over, recreate is told
+and names `agentbox up`, rebuild ends the boot.
+
+Columns D and H.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from harness.box import MANIFEST, Box
+from harness.container import DockerBox
+
+from agentbox.manifest import apply_classes
+
+LIVE = ("limits.run_wall_seconds", MANIFEST.replace("adapters = {", "limits = { run_wall_seconds = 61 }\nadapters = {"))
+BOOT = ("adapters.beads.required", MANIFEST.replace("adapters = {", "adapters = { beads = { required = true },"))
+RECREATE = ("resources.pids", MANIFEST.replace("adapters = {", "resources = { pids = 2000 }\nadapters = {"))
+REBUILD = ("image.extra_packages", MANIFEST.replace("adapters = {", 'image = { extra_packages = ["jq"] }\nadapters = {'))
+
+
+def drift_of(box: Box, source: str = "manifest") -> list[tuple[str, str, list[str]]]:
+    """Level, class and keys of each `ManifestDrift`."""
+    told = [event for event in box.events() if event["event"] == "ManifestDrift" and event["source"] == source]
+    return [(event["level"], event["class"], event["keys"]) for event in told]
+
+
+def test_rc_020_classes_are_as_named() -> None:
+    """The four keys that the tests change are of the four classes."""
+    assert [apply_classes()[key] for key, _ in (LIVE, BOOT, RECREATE, REBUILD)] == ["live", "boot", "recreate", "rebuild"]
+
+
+def test_rc_020_same(running: Box) -> None:
+    """The manifest that the image was built from: no drift is told, and the baked plan is in force."""
+    assert drift_of(running) == drift_of(running, "compose") == []
+    assert running.wait_ready()["plan_digest"] == running.plan.digest
+
+
+@pytest.mark.parametrize(("changed", "name"), [(LIVE, "live"), (BOOT, "boot")], ids=["live", "boot"])
+def test_rc_020_accepted(make_box: Callable[..., Box], changed: tuple[str, str], name: str) -> None:
+    """Told as information, taken over, sealed under the digest of the new plan."""
+    key, text = changed
+    box = make_box(mounted=text)
+    box.start()
+    ready = box.wait_ready()
+    assert drift_of(box) == [("info", name, [key])]
+    assert ready["plan_digest"] == box.sentinel()["digests"]["plan"] != box.plan.digest
+    assert box.get("/health").json["adapters"]["beads"]["required"] is (name == "boot")
+
+
+def test_rc_020_live_without_restart(make_box: Callable[..., Box]) -> None:
+    """`/v1/config/apply` takes a live key over in the running box; one that needs more is refused, and changes nothing."""
+    box = make_box()
+    box.start()
+    box.wait_ready()
+    key, text = LIVE
+    box.mounted_manifest().write_text(text)
+    answer = box.call("POST", "/v1/config/apply")
+    assert (answer.status, answer.json["live"]) == (200, [key]), answer.body
+    box.mounted_manifest().write_text(RECREATE[1])
+    refused = box.call("POST", "/v1/config/apply")
+    assert refused.status == 409
+    assert RECREATE[0] in refused.body.decode()
+    assert box.wait_ready()["plan_digest"] == box.plan.digest
+
+
+def test_rc_020_recreate_is_told(make_box: Callable[..., Box]) -> None:
+    """A warning that names the keys; the box starts. In strict mode it ends with exit 1 and names `agentbox up`."""
+    key, text = RECREATE
+    box = make_box(mounted=text)
+    box.start()
+    box.wait_ready()
+    assert drift_of(box) == [("warn", "recreate", [key])]
+    strict = make_box(mounted=text, strict=True)
+    strict.start()
+    assert strict.wait_exit(15) == 1
+    failed = strict.event("BootstrapFailed")
+    assert (key in failed["reason"], "agentbox up" in failed["fix"]) == (True, True), failed
+    assert not strict.sealed()
+
+
+def test_rc_020_recreate_served_by_compose(docker_box: Callable[..., DockerBox]) -> None:
+    """Compose rendered from that manifest over the same image: one image serves many manifests, nothing is told, and
+    strict mode agrees."""
+    box = docker_box(manifest=RECREATE[1], strict=True)
+    box.start()
+    assert box.wait_ready()["plan_digest"] == box.plan.digest
+    assert drift_of(box) == drift_of(box, "compose") == []
+    assert box.inspect()["HostConfig"]["PidsLimit"] == 2000
+
+
+def test_rc_020_rebuild_is_fatal(make_box: Callable[..., Box]) -> None:
+    """`ManifestDrift` as an error, `BootstrapFailed` with the keys and `agentbox up`, exit 1, nothing sealed."""
+    key, text = REBUILD
+    box = make_box(mounted=text)
+    box.start()
+    assert box.wait_exit(15) == 1
+    assert drift_of(box) == [("error", "rebuild", [key])]
+    failed: dict[str, Any] = box.event("BootstrapFailed")
+    assert (key in failed["reason"], "agentbox up" in failed["fix"]) == (True, True), failed
+    assert not box.sealed()
