@@ -47,7 +47,7 @@ def check(plan: Plan, host: HostLimits) -> None:
 
 def _too_much(key: str, asked: float, limit: str) -> AgentboxError:
     return AgentboxError(
-        f"cannot give the box {key} = {asked}: {limit}",
+        f"cannot give the box {key} = {asked:g}: {limit}",
         f"Lower {key} in the manifest; nothing is clamped.",
         exit_code=ExitCode.PREREQUISITE,
     )

@@ -47,7 +47,7 @@ class Process:
         hostlimits.check(start.plan, hostlimits.of_this_process())
         mine = set(members(self.root(start)))
         ours = {port.port for port in start.plan.ports if mine.intersection(ports.listeners(port.port))}
-        ports.refuse_taken(start.plan, ours)
+        ports.refuse_taken(start.plan, ours, container_at=ports.docker_publishes)
 
     def start(self, start: Start) -> BoxRecord:
         """Ends what is left of an earlier start, lays the box's files below its root, and boots."""

@@ -65,14 +65,14 @@ def fetch_all(
     nixstore.add_files([(item.entry, store.path(item.entry)) for item in missing])
     seeds = [_seed(lock, ARCH_OF_SYSTEM[host], store)]
     paths = [nixstore.flat_path(item.entry) for item in items]
-    nixstore.root_paths(roots_folder(cache, lock), [*paths, *seeds])
+    nixstore.root_paths(roots_folder(cache, lock) / "+".join(sorted(systems or (host,))), [*paths, *seeds])
     if target is not None:
         _give(lock, items, target)
     return Fetched(len(items), len(missing), sum(item.entry.size for item in missing))
 
 
 def roots_folder(cache: Path, lock: Lock) -> Path:
-    """The links that keep the files of one lock from Nix's garbage collection; delete it to let them go."""
+    """Where the links lie, a folder for each set of systems, that keep a lock's files from Nix's garbage collection."""
     return cache / "roots" / hashlib.sha256(write(lock)).hexdigest()[:12]
 
 

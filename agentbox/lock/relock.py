@@ -75,7 +75,7 @@ def require_system(lock: Lock, system: str) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Writes a file whole or not at all, readable by everyone."""
+    """Writes a file whole or not at all, readable by everyone; root leaves it to the owner of the folder."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -83,6 +83,9 @@ def replace_file(path: Path, data: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         Path(name).chmod(0o644)
+        if os.geteuid() == 0:
+            owner = path.parent.stat()
+            os.chown(name, owner.st_uid, owner.st_gid)
         Path(name).rename(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from agentbox.cli.context import Cli
-from agentbox.settings import HostPaths
+from agentbox.cli.stages.cache import host_cache
 
 
 @click.command(name="fetch")
@@ -43,16 +43,18 @@ def command(
     from agentbox.lock import fetch_all, lock_path
     from agentbox.lockfile import read
 
-    done = fetch_all(
-        read(lock_path(cli.manifest)),
-        cache=HostPaths.of_this_user().cache,
-        progress=cli.out.progress(),
-        systems=systems,
-        offline=offline,
-        source=source,
-        target=target,
-        jobs=jobs,
-    )
+    lock = read(lock_path(cli.manifest))
+    with host_cache() as cache:
+        done = fetch_all(
+            lock,
+            cache=cache,
+            progress=cli.out.progress(),
+            systems=systems,
+            offline=offline,
+            source=source,
+            target=target,
+            jobs=jobs,
+        )
     cli.out.document(asdict(done))
     cli.out.line(done.summary)
     if target is not None:

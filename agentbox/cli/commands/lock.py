@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from agentbox.cli.context import Cli
+from agentbox.cli.stages.cache import host_cache
 from agentbox.cli.stages.validate import validated
 from agentbox.errors import AgentboxError, ExitCode
-from agentbox.settings import CHECKOUT, HostPaths
+from agentbox.settings import CHECKOUT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,9 +65,10 @@ def _check(cli: Cli, path: Path, inputs: Inputs) -> None:
 def _lock(cli: Cli, path: Path, inputs: Inputs, upgrade: list[str] | None) -> None:
     from agentbox.lock import relock, update_files
 
-    cache, progress = HostPaths.of_this_user().cache, cli.out.progress()
-    done = relock(path, inputs, cache=cache, progress=progress, upgrade=upgrade)
-    files = update_files(CHECKOUT, done.lock, progress=progress, upgrade=upgrade)
+    progress = cli.out.progress()
+    with host_cache() as cache:
+        done = relock(path, inputs, cache=cache, progress=progress, upgrade=upgrade)
+        files = update_files(CHECKOUT, done.lock, progress=progress, upgrade=upgrade)
     _say(cli, path, done, files)
 
 

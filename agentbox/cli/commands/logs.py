@@ -2,47 +2,79 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+import sys
+from collections import deque
+from collections.abc import Iterator
+from datetime import datetime
 
 import click
 
 from agentbox.cli.context import Cli
+from agentbox.cli.logview import BOOT, Line, moment_of
+from agentbox.cli.stages.image import plan_of
 from agentbox.engine.choose import engine_named
-
-_COMMON = {"level", "time", "event", "program", "boot_id", "plan_digest", "image_ref", "seq", "agentbox.stage"}
+from agentbox.engine.state import BoxRecord
+from agentbox.errors import AgentboxError, ExitCode
 
 
 @click.command(name="logs")
 @click.argument("program", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines come; Ctrl-C ends it.")
-@click.option("--since", metavar="WHEN", help="A time or a span as docker understands it (2026-01-01T00:00:00Z, 10m).")
+@click.option("--since", metavar="WHEN", help="Only from then on: a span (90s, 10m, 2h) or a time (2026-01-31T12:00:00Z).")
 @click.option("--lines", "-n", type=click.IntRange(min=0), default=None, help="Only the last N.")
 @click.pass_obj
-def command(cli: Cli, program: str | None, follow: bool, since: str | None, lines: int | None) -> None:
-    """Show the box's log: boot events and the JSON lines of its programs. --json (before the verb) shows them raw."""
-    record = cli.state().running_record()
-    engine = engine_named(record.engine)
-    for line in engine.logs(record, follow=follow, lines=lines, since=since):
-        entry = _parsed(line)
-        if program is not None and (entry is None or entry.get("program", "boot") != program):
-            continue
-        click.echo(line if cli.json or entry is None else _for_people(entry))
+def command(cli: Cli, program: str | None, follow: bool, since: str | None, lines: int | None) -> int:
+    """Show what the box printed: the events of its boot and the log of its programs.
 
-
-def _parsed(line: str) -> dict[str, Any] | None:
+    PROGRAM shows one of them only: boot, management-api, agent-host. The output of an agent is elsewhere:
+    `agentbox task logs TASK`. With --json (before the verb) the lines come as the box wrote them.
+    """
+    moment = _moment(since)
+    record = cli.running_record()
+    _known(cli, program)
     try:
-        entry = json.loads(line)
-    except ValueError:
-        return None
-    return entry if isinstance(entry, dict) else None
+        for line in _chosen(record, program, moment, lines, follow=follow):
+            click.echo(line.raw if cli.json else line.for_people(color=cli.color and sys.stdout.isatty()))
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+    return ExitCode.DONE
 
 
-def _for_people(entry: dict[str, Any]) -> str:
-    moment = str(entry.get("time", ""))[11:23]
-    rest = " ".join(f"{key}={_short(value)}" for key, value in sorted(entry.items()) if key not in _COMMON)
-    return f"{moment:<12} {entry.get('level', ''):<7} {entry.get('program', 'boot'):<14} {entry.get('event', '')} {rest}".rstrip()
+def _chosen(
+    record: BoxRecord, program: str | None, moment: datetime | None, count: int | None, *, follow: bool
+) -> Iterator[Line]:
+    """The lines asked for: the last `count` of what is there, then, with `follow`, all that come."""
+    engine = engine_named(record.engine)
+    if engine.inspect(record).state == "absent":
+        raise AgentboxError(
+            f"cannot read the log of the box {record.name}: it was removed",
+            "Start it: ./agentbox.sh up",
+            exit_code=ExitCode.NOT_RUNNING,
+        )
+
+    def wanted(raw: str) -> Iterator[Line]:
+        line = Line.of(raw)
+        if (program is None or line.source == program) and (moment is None or line.since(moment)):
+            yield line
+
+    old = engine.logs(record, follow=False, lines=count if program is None and moment is None else None, since=None)
+    if not follow:
+        yield from deque((line for raw in old for line in wanted(raw)), maxlen=count)
+        return
+    now = deque((line for raw in old for line in wanted(raw)), maxlen=count)
+    yield from now
+    yield from (line for raw in engine.logs(record, follow=True, lines=0, since=None) for line in wanted(raw))
 
 
-def _short(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+def _moment(since: str | None) -> datetime | None:
+    try:
+        return None if since is None else moment_of(since)
+    except ValueError as error:
+        raise click.BadParameter(f"{since!r} is neither a span (10m) nor a time", param_hint="--since") from error
+
+
+def _known(cli: Cli, program: str | None) -> None:
+    names = [BOOT, *(row.name for row in plan_of(cli.load_manifest(), cli.lock, test_hooks=False).programs)]
+    if program is not None and program not in names:
+        raise click.BadParameter(f"the box has no program {program!r}; it has {', '.join(names)}", param_hint="PROGRAM")

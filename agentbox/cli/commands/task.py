@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agentbox.cli.context import Cli
+from agentbox.cli.logview import plain
 from agentbox.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -111,7 +112,3 @@ def _show(cli: Cli, task: Task) -> None:
         if value not in (None, {}):
             cli.out.line(f"{name:<11} {plain(' '.join(value) if isinstance(value, (list, tuple)) else str(value))}")
 
-
-def plain(text: str) -> str:
-    """Text of an agent's making, with what a terminal would obey shown as escapes."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentbox.cli.context import Cli
-from agentbox.settings import HostPaths
+from agentbox.cli.stages.cache import host_cache
 
 if TYPE_CHECKING:
     from agentbox.lock import Fitting
@@ -16,14 +16,15 @@ def lock_and_fetch(cli: Cli, manifest: Manifest, *, locked: bool, system: str = 
     """Locks again if the lock does not fit (with `locked`: refuses, exit 5), then fetches what is missing (exit 4)."""
     from agentbox.lock import Bringer, host_system
 
-    bringer = Bringer(
-        manifest=manifest, manifest_path=cli.manifest, system=system or host_system(),
-        cache=HostPaths.of_this_user().cache, progress=cli.out.progress(), locked=locked, say=cli.out.note,
-    )  # fmt: skip
-    with cli.out.stage("lock") as stage:
-        fitting = bringer.fitting_lock()
-        stage.said = "unchanged" if fitting.changes is None else fitting.changes.summary
-    with cli.out.stage("fetch") as stage:
-        fitting, fetched = bringer.fetched(fitting)
-        stage.said = fetched.summary if fetched.added else "unchanged"
+    with host_cache() as cache:
+        bringer = Bringer(
+            manifest=manifest, manifest_path=cli.manifest, system=system or host_system(),
+            cache=cache, progress=cli.out.progress(), locked=locked, say=cli.out.note,
+        )  # fmt: skip
+        with cli.out.stage("lock") as stage:
+            fitting = bringer.fitting_lock()
+            stage.said = "unchanged" if fitting.changes is None else fitting.changes.summary
+        with cli.out.stage("fetch") as stage:
+            fitting, fetched = bringer.fetched(fitting)
+            stage.said = fetched.summary if fetched.added else "unchanged"
     return fitting
