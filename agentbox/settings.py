@@ -175,10 +175,6 @@ class Paths:
         return self.state / name
 
     @cached_property
-    def identities(self) -> Path:
-        return self.state / "identities"
-
-    @cached_property
     def state_secrets(self) -> Path:
         return self.state / "secrets"
 

@@ -18,7 +18,7 @@ from agentbox.agents.capture import Capture
 from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
 from agentbox.agents.pump import Pump
-from agentbox.agents.stdin import Stdin
+from agentbox.agents.stdin import Stdin, StdinClosed
 from agentbox.agents.store import Happening
 from agentbox.agents.streams import StreamLog
 from agentbox.sandbox import SpawnFailed
@@ -43,11 +43,16 @@ class Life:
         self._pumps: tuple[Pump, ...] = ()
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._feeding: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """The first start. Raises SpawnError; then nothing is left."""
         await self._spawn("agent.started")
         self._task = asyncio.create_task(self._live(), name=f"agent-{self.entry.agent_id}")
+
+    def feed(self, data: bytes) -> None:
+        """Writes the input to the agent's pipe as it reads, then closes it."""
+        self._feeding = asyncio.create_task(self._feed(data))
 
     def resume(self) -> None:
         """For an agent whose host died: its last life is over, and the policy applies."""
@@ -67,6 +72,15 @@ class Life:
         if self._agent is not None:
             self._agent.end(grace)
         await asyncio.shield(self.done)
+
+    async def _feed(self, data: bytes) -> None:
+        if (stdin := self.stdin) is None:
+            return
+        try:
+            await stdin.write(data)
+        except StdinClosed:  # a program need not read its input
+            return
+        stdin.close()
 
     async def _live(self) -> None:
         await self._until_end()

@@ -23,8 +23,10 @@ _REQUEST_ID = 200  # characters
 
 
 async def spawn(session: "Session", params: Params) -> Any:
-    spec = AgentSpec.from_wire(params["spec"])
-    return (await session.service.table.spawn(spec, _asker(params))).to_wire()
+    spec, stdin = AgentSpec.from_wire(params["spec"]), from_wire(bytes | None, params.get("stdin"))
+    if stdin is not None and spec.stdin != "pipe":
+        raise _invalid("/stdin", "needs a spec whose stdin is a pipe")
+    return (await session.service.table.spawn(spec, _asker(params), stdin=stdin)).to_wire()
 
 
 async def run_once(session: "Session", params: Params) -> Any:

@@ -10,7 +10,6 @@ from agentbox.agents import exits
 from agentbox.agents.capture import Capture
 from agentbox.agents.entry import Entry
 from agentbox.agents.life import Life
-from agentbox.agents.stdin import StdinClosed
 from agentbox.agents.streams import Reader, StreamLog
 from agentbox.agents.table import Asker, Table
 
@@ -44,12 +43,12 @@ class Runs:
         return await asyncio.shield(running)
 
     async def _run(self, spec: AgentSpec, asker: Asker, stdin: bytes, capture: Capture) -> RunResult:
-        handle = await self._table.spawn(spec, asker, once=True, capture=capture)
+        handle = await self._table.spawn(spec, asker, once=True, capture=capture, stdin=stdin or None)
         entry = self._table.get(handle.agent_id)
         life = self._table.lives.get(handle.agent_id)
         if capture.life is None:
             return await self._earlier(entry, life)
-        await asyncio.gather(_feed(capture.life, stdin), asyncio.shield(capture.life.done))
+        await asyncio.shield(capture.life.done)
         result = RunResult(
             exit=entry.exit or exits.lost(), stdout=capture.stdout, stderr=capture.stderr, truncated=capture.truncated,
             isolation=entry.isolation,
@@ -78,16 +77,6 @@ def _one_shot(spec: AgentSpec, stdin: bytes, seconds: float) -> AgentSpec:
     wall = seconds if not asked else min(asked, seconds)
     limits = replace(spec.limits, wall_seconds=wall)
     return replace(spec, stdin="pipe" if stdin else "null", restart="never", limits=limits)
-
-
-async def _feed(life: Life, stdin: bytes) -> None:
-    if life.stdin is None:
-        return
-    try:
-        await life.stdin.write(stdin)
-    except StdinClosed:  # a program need not read its input
-        return
-    life.stdin.close()
 
 
 def _store(stream: StreamLog, result: RunResult) -> None:

@@ -64,15 +64,16 @@ class Table:
         self._requests.update(await self.host.store.requests())
 
     async def spawn(
-        self, spec: AgentSpec, asker: Asker, *, once: bool = False, capture: Capture | None = None
-    ) -> AgentHandle:
-        """The agent of that request: made once, however often it is asked for. Goes on when the caller is cancelled."""
+        self, spec: AgentSpec, asker: Asker, *, once: bool = False, capture: Capture | None = None, stdin: bytes | None = None
+    ) -> AgentHandle:  # fmt: skip
+        """The agent of that request: made once, however often it is asked for, and given `stdin` once. Goes on when the
+        caller is cancelled."""
         key = (asker.principal, asker.request_id)
         known = self._known(key)
         if isinstance(known, AgentHandle):
             return known
         if known is None:
-            known = asyncio.create_task(self._create(spec, asker, once=once, capture=capture))
+            known = asyncio.create_task(self._create(spec, asker, once, capture, stdin))
             self._requests[key] = (known, time.time())
             known.add_done_callback(lambda task: self._settle(key, task))
         return await asyncio.shield(known)
@@ -132,7 +133,9 @@ class Table:
         life = self.lives[entry.agent_id] = Life(self.host, entry, self.streams[entry.agent_id])
         life.resume()
 
-    async def _create(self, spec: AgentSpec, asker: Asker, *, once: bool, capture: Capture | None) -> AgentHandle:
+    async def _create(
+        self, spec: AgentSpec, asker: Asker, once: bool, capture: Capture | None, stdin: bytes | None
+    ) -> AgentHandle:
         check_spec(spec, self.host.config)
         limits = effective_limits(spec.limits, self.host.config, once=once, admin=asker.admin)
         entry = Entry(
@@ -151,6 +154,8 @@ class Table:
         except BaseException:
             await self._withdraw(entry)
             raise
+        if stdin is not None:
+            life.feed(stdin)
         return AgentHandle(agent_id=entry.agent_id, generation=1)
 
     async def _withdraw(self, entry: Entry) -> None:

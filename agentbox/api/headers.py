@@ -10,7 +10,6 @@ from agentbox.api.problems import Misdirected, NotAcceptable, UnsupportedMediaTy
 from agentbox.ids import uuid7
 from agentbox.plan.model import Plan
 
-Raw = list[tuple[bytes, bytes]]
 SAFE: tuple[tuple[bytes, bytes], ...] = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),

@@ -5,11 +5,10 @@ import signal
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-import structlog
-
 from agentbox.api.application import Application
 from agentbox.api.connection import Bounds
 from agentbox.api.drain import close_slots
+from agentbox.api.jobs import tells_bug
 from agentbox.api.listener import Listener, bind
 from agentbox.api.services import Services
 from agentbox.plan.names import API
@@ -20,7 +19,6 @@ from agentbox.supervision.rpc import SupervisorClient, SupervisorUnavailable
 API_BOUNDS = Bounds(connections=512, kept=16)
 METRICS_BOUNDS = Bounds(connections=64)
 WILDCARD = "0.0.0.0"
-_log = structlog.get_logger()
 LAST_WORDS = 0.5  # seconds in which answers under way may end
 
 
@@ -65,7 +63,7 @@ def _listeners(services: Services, at: Addresses) -> tuple[Listener, Listener]:
 async def _run(services: Services, asked: asyncio.Event) -> None:
     services.tasks.start()
     evaluating = asyncio.ensure_future(services.evaluator.run())
-    evaluating.add_done_callback(_tell_bug)
+    evaluating.add_done_callback(tells_bug("readiness evaluator"))  # the verdict says by itself that it is stalled
     try:
         if await _opened(services, asked):
             services.watch.start()
@@ -95,12 +93,6 @@ def _notify(services: Services) -> None:
     """The seal waits for this: the listener accepts, and the required slots were tried. Without a boot nobody waits."""
     if services.boot.boot_id:
         notify(services.paths, API)
-
-
-def _tell_bug(evaluating: "asyncio.Future[None]") -> None:
-    """The verdict says by itself that it is stalled; the log says why."""
-    if not evaluating.cancelled() and (error := evaluating.exception()) is not None:
-        _log.error("readiness evaluator ended", exc_info=error)
 
 
 async def _end(services: Services) -> None:

@@ -8,6 +8,7 @@ import structlog
 from agentbox.adapters.errors import AdapterError
 from agentbox.api.agent_events import record_of_agents
 from agentbox.api.boot_events import BootEvents, flush
+from agentbox.api.jobs import tells_bug
 from agentbox.supervision.sentinel import read_sentinel
 
 if TYPE_CHECKING:
@@ -35,7 +36,10 @@ class Watch:
 
     def start(self) -> None:
         self._job = asyncio.ensure_future(self._run())
+        self._job.add_done_callback(tells_bug("watch of the boot"))
         self._agents = record_of_agents(self._services)
+        if self._agents is not None:
+            self._agents.add_done_callback(tells_bug("record of agents"))
 
     async def stop(self) -> None:
         """Imports once more, then ends. Idempotent."""

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentbox.cli.output import Output
+from agentbox.cli.output import Output, counted
 from agentbox.engine.base import url_of
 from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.errors import AgentboxError, ExitCode
@@ -59,7 +59,7 @@ class Cli:
             for finding in manifest.findings:
                 self.out.error(f"{self.manifest}:{finding}")
             raise AgentboxError(
-                f"cannot use {self.manifest}: {len(manifest.findings)} findings",
+                f"cannot use {self.manifest}: {counted(len(manifest.findings), 'finding')}",
                 "Mend the lines above; `agentbox config validate` checks again.",
                 exit_code=ExitCode.BAD,
             )

@@ -4,7 +4,7 @@ import errno
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -77,7 +77,24 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Seconds(click.FloatRange):
+    """A span of time above zero: no infinity, no NaN."""
+
+    name = "seconds"
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True, max=366 * 86400)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if found != found:
+            self.fail(f"{value} is no number of seconds.", param, ctx)
+        return found
+
+
+@click.group(
+    cls=Verbs, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, prog_name="agentbox")
 @click.option(
     "--manifest", type=click.Path(path_type=Path), default=None, help="The manifest. [default: ./agentbox.toml]"
@@ -85,13 +102,7 @@ class Verbs(click.Group):
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout, progress as JSON lines on stderr.")
 @click.option("--quiet", is_flag=True, help="Print results and errors only.")
 @click.option("--no-color", is_flag=True, help="No colour, even on a terminal.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=None,
-    metavar="S",
-    help="Give up waiting after S seconds.",
-)
+@click.option("--timeout", type=Seconds(), default=None, metavar="S", help="Give up waiting after S seconds.")
 @click.pass_context
 def cli(
     ctx: click.Context, manifest: Path | None, as_json: bool, quiet: bool, no_color: bool, timeout: float | None

@@ -14,7 +14,7 @@ from agentbox.manifest.spelling import spell
 from agentbox.manifest.words import APPLY_ORDER
 
 _COMMANDS: dict[Apply, str] = {
-    "live": "agentbox config apply",
+    "live": "agentbox up",
     "boot": "agentbox restart",
     "recreate": "agentbox up",
     "rebuild": "agentbox up",

@@ -101,6 +101,11 @@ class Output:
         return progress_for(json=self.json, quiet=self.quiet, live=self.live, color=self.color)
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 finding`, `2 findings`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 @dataclass
 class Stage:
     """What a stage has to say at its end."""

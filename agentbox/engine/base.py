@@ -94,7 +94,7 @@ class Engine(Protocol):
         ...
 
     def logs(self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None) -> Iterator[str]:
-        """Lines of the box's stdout, oldest first."""
+        """Lines of the box's output, oldest first. `since` (ISO 8601) may be taken as a hint and older lines given too."""
         ...
 
     def execute(self, record: BoxRecord, argv: Sequence[str], *, terminal: bool) -> int:

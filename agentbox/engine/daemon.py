@@ -44,6 +44,7 @@ def start(folder: Path) -> None:
     log = folder / "dockerd.log"
     with told(f"write {log}"):
         make_folder(folder)
+        _forget_dead_daemon()
         with log.open("ab") as stream, held_back():  # a daemon without a note would be nobody's
             process = subprocess.Popen(
                 [shutil.which("dockerd") or "/usr/sbin/dockerd"],
@@ -104,9 +105,15 @@ def _another_runs() -> bool:
     """True while a dockerd of this machine runs, to judge by the file that it keeps its pid in."""
     try:
         pid = int(_PID_FILE.read_text())
-        return Path(f"/proc/{pid}/comm").read_text().strip() == "dockerd"
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "dockerd" and start_ticks(pid) > 0
     except (OSError, ValueError):
         return False
+
+
+def _forget_dead_daemon() -> None:
+    """Removes the pid file of a daemon that was killed: dockerd refuses to start while any process has that pid."""
+    if _PID_FILE.exists() and not _another_runs():
+        _PID_FILE.unlink()
 
 
 def start_ticks(pid: int) -> int:

@@ -17,6 +17,7 @@ from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.errors import AgentboxError, ExitCode
 
 FOLDER_LABEL = "com.docker.compose.project.working_dir"
+_QUESTION_SECONDS = 20
 PROJECT_LABEL = "com.docker.compose.project"
 
 
@@ -141,11 +142,15 @@ class Docker:
         """None for a container that does not exist. Raises AgentboxError when the daemon cannot say."""
         rows = docker(
             ["container", "ls", "--all", "--no-trunc", "--filter", f"name=^/{name}$", "--format", "{{.ID}}"],
-            doing=f"look for the container {name}",
+            doing=f"ask docker about the box {name}",
+            timeout=_QUESTION_SECONDS,
         ).split()
         if not rows:
             return None
-        found: dict[str, Any] = json.loads(docker(["container", "inspect", rows[0]], doing=f"inspect {name}"))[0]
+        said = docker(
+            ["container", "inspect", rows[0]], doing=f"ask docker about the box {name}", timeout=_QUESTION_SECONDS
+        )
+        found: dict[str, Any] = json.loads(said)[0]
         return found
 
 

@@ -24,7 +24,7 @@ No credential is ever a value here: keys that end in `_env` hold the name of an 
 
 | What a change needs | |
 |---|---|
-| live | `agentbox config apply`: read at the next use |
+| live | `agentbox up`: taken over in place, read at the next use |
 | boot | `agentbox restart` of the same container |
 | recreate | `agentbox up`: the same image, a new container |
 | rebuild | `agentbox up`: a new image, then a new container |

@@ -43,11 +43,6 @@ def healthcheck(plan: Plan) -> Healthcheck:
     return Healthcheck(argv)
 
 
-def exposed_ports(plan: Plan) -> tuple[int, ...]:
-    """The ports that image and compose list, ascending."""
-    return tuple(sorted({row.port for row in plan.ports if row.publish}))
-
-
 def check_ports(ports: tuple[Port, ...]) -> None:
     """Raises PlanError when two owners want one port."""
     owners: dict[int, str] = {}

@@ -5,7 +5,7 @@ CONTROLS: tuple[tuple[str, str], ...] = (
     ("CIS 4.6, 5.27 health checks", "`healthcheck`"),
     ("CIS 4.8 setuid files", "check over the image's layers"),
     ("CIS 4.10 secrets", "`secrets` are files"),
-    ("CIS 5.2, 5.3 engine profile", "the engine's own; `agentbox doctor` reports it"),
+    ("CIS 5.2, 5.3 engine profile", "the engine's own: this file sets none"),
     ("CIS 5.4, PSS capabilities", "`cap_drop`"),
     ("CIS 5.5 privileged", "`privileged: false`"),
     ("CIS 5.6, 5.32, PSS volumes", "no host path but the project folder, no engine socket"),

@@ -28,7 +28,7 @@ def test_rc_001_docker(docker_box: Callable[..., DockerBox]) -> None:
     body = wait_for(lambda: _ready_inside(box), SECONDS, lambda: f"ready without network; {box.log_lines()[-5:]}")
     assert set(body) == READY_KEYS
     assert box.sentinel()["previous"]["shutdown"] == "first"
-    assert box.run(["curl", "-sS", "--max-time", "2", "http://192.0.2.1/"]).code != 0
+    assert box.run(["curl", "-sS", "--max-time", "2", "http://198.51.100.1/"]).code != 0
 
 
 def _ready_inside(box: DockerBox) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ for place in sys.argv[1:]:
     else:
         print(place, "written")
 """
+WRITABLE = {"read_only": False}
 APP_VOLUME = "agentbox-rc-app"
 
 
@@ -38,6 +39,14 @@ def writable_root_is_told(box: DockerBox) -> None:
     box.wait_ready()
     assert box.python(WRITE, "/opt/agentbox").out.split() == ["/opt/agentbox", "written"]
     assert box.event("ImmutableRootWritable")["path"] == "/opt/agentbox"
+
+
+def root_drift_is_told(box: DockerBox) -> None:
+    """The predicate, of a container whose root is not mounted read-only: an event and `/health` name it."""
+    box.start()
+    box.wait_ready()
+    assert (box.event("PostureDrift")["control"], box.event("PostureDrift")["found"]) == ("root", "writable")
+    assert box.get("/health").json["posture"]["drift"] == ["root: writable (expected read-only)"]
 
 
 def test_rc_004_writes_fail(running_docker: DockerBox) -> None:
@@ -72,13 +81,9 @@ def test_rc_004_strict_refuses(docker_box: Callable[..., DockerBox], writable_ap
 
 
 def test_rc_004_root_without_read_only_is_drift(docker_box: Callable[..., DockerBox]) -> None:
-    """A container whose root is not mounted read-only: `PostureDrift` and `/health` name it; strict: exit 1."""
-    box = docker_box(service={"read_only": False})
-    box.start()
-    box.wait_ready()
-    assert (box.event("PostureDrift")["control"], box.event("PostureDrift")["found"]) == ("root", "writable")
-    assert box.get("/health").json["posture"]["drift"] == ["root: writable (expected read-only)"]
-    strict = docker_box(strict=True, service={"read_only": False})
+    """A container whose root is not mounted read-only is told; strict: exit 1."""
+    root_drift_is_told(docker_box(service=WRITABLE))
+    strict = docker_box(strict=True, service=WRITABLE)
     strict.start()
     assert strict.wait_exit(10) == 1
     assert "root is writable" in strict.event("BootstrapFailed")["reason"]

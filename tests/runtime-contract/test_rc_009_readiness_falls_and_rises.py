@@ -36,30 +36,30 @@ def box(make_box: Callable[..., Box]) -> Iterator[Box]:
     yield made
 
 
-def falls_for_a_killed_program(box: Box) -> None:
+def falls_for_a_killed_program(box: Box, seconds: float = SECONDS) -> None:
     """The predicate: SIGKILL to agent-host, which supervisord restarts."""
     before = box.wait_ready()
     box.kill_program("agent-host")
     words = re.compile(r"program:agent-host not running \(state=(EXITED|BACKOFF|STARTING)\)")
-    wait_for(lambda: [w for w in box.verdict().get("missing", []) if words.fullmatch(w)], SECONDS, "agent-host in missing")
+    wait_for(lambda: [w for w in box.verdict().get("missing", []) if words.fullmatch(w)], seconds, "agent-host in missing")
     rises(box, before)
 
 
-def falls_for_a_full_volume(box: Box) -> None:
+def falls_for_a_full_volume(box: Box, seconds: float = SECONDS) -> None:
     """The predicate: not one byte fits into the workspace."""
     before = box.wait_ready()
     assert box.python(FILL, FULL).out.strip() == "No space left on device"
-    assert box.wait_missing("path not accessible: /workspace", SECONDS)["missing"] == ["path not accessible: /workspace"]
+    assert box.wait_missing("path not accessible: /workspace", seconds)["missing"] == ["path not accessible: /workspace"]
     assert box.run(["rm", FULL]).code == 0
     rises(box, before)
 
 
-def falls_for_a_stopped_backend(box: Box) -> None:
+def falls_for_a_stopped_backend(box: Box, seconds: float = SECONDS) -> None:
     """The predicate: the program behind the required slot is stopped; program and slot are named, in that order."""
     before = box.wait_ready()
     box.supervisor("client.stop(sys.argv[1], wait=True)", "agent-host")
     program, slot = "program:agent-host not running (state=STOPPED)", "adapter:orchestrator not healthy (status=down)"
-    assert box.wait_missing(slot, SECONDS)["missing"] == [program, slot]
+    assert box.wait_missing(slot, seconds)["missing"] == [program, slot]
     assert box.get("/health").json["adapters"]["orchestrator"]["state"] == "down"
     box.supervisor("client.start(sys.argv[1])", "agent-host")
     rises(box, before)

@@ -99,7 +99,7 @@ def timeout_seals_nothing(box: Box) -> None:
 def killed_while_writing_leaves_none(box: Box) -> None:
     """The predicate, of a ready box: its sentinel is removed and written anew by hand, then by a seal that is killed."""
     box.wait_ready()
-    for _ in range(2):  # the second time shows that a seal by hand does write one
+    for _ in range(2):  # shows that a seal by hand does write one, over and over
         assert box.run(["rm", SENTINEL]).code == 0
         assert box.run(SEAL).code == 0
     assert box.run(["rm", SENTINEL]).code == 0

@@ -6,6 +6,7 @@ Columns D and H.
 
 import json
 from collections.abc import Callable
+from ipaddress import ip_network
 
 from harness.box import MANIFEST, METRICS_PORT, Box
 from harness.collector import collector
@@ -73,5 +74,6 @@ def test_rc_014_log_level_and_traces(make_box: Callable[..., Box]) -> None:
 
 
 def _host() -> str:
-    """An address of this host that boxes of either engine reach."""
-    return docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}").strip()
+    """An address of this host that boxes of either engine reach: that of the engine's default bridge."""
+    config = json.loads(docker("network", "inspect", "bridge"))[0]["IPAM"]["Config"][0]
+    return config.get("Gateway") or str(next(ip_network(config["Subnet"]).hosts()))

@@ -41,6 +41,8 @@ exec chroot {tmp_path} {sys.executable} -c "$SCRIPT" {CHECKOUT}
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user never needs it")
 def test_outside_a_chroot_nothing_is_done() -> None:
-    """On a plain machine there is nothing to prepare."""
-    assert not ownroot.needed()
-    assert ownroot.preparation() is None
+    """A process whose root is that of its mount namespace needs nothing prepared."""
+    asked = "import sys; sys.path.insert(0, sys.argv[1]); from agentbox import ownroot; print(ownroot.preparation())"
+    argv = [sys.executable, "-c", asked, str(CHECKOUT)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, preexec_fn=ownroot.enter)
+    assert done.stdout.strip() == "None"

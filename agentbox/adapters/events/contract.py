@@ -9,7 +9,6 @@ from agentbox.adapters.wire import JsonObj, Record, record
 CONTRACT_VERSION = "1.0.0"
 GENESIS = "0" * 64
 MAX_DATA = 64 << 10  # bytes of one event's data as RFC 8785
-MAX_INTEGER = 2**53 - 1  # beyond it RFC 8785 cannot carry an integer
 LIMIT = (1, 1000)
 
 

@@ -136,7 +136,10 @@ class Attachment(Protocol):
 class Orchestrator(Protocol):
     """The slot. Clauses O1 to O15 say what each call promises."""
 
-    async def spawn(self, spec: AgentSpec, *, request_id: str) -> AgentHandle: ...
+    async def spawn(self, spec: AgentSpec, *, request_id: str, stdin: bytes | None = None) -> AgentHandle:
+        """`stdin` is given to the first life as it reads, then closed, whatever becomes of the caller. None leaves a pipe
+        to `attach`."""
+        ...
 
     async def list(self, flt: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[AgentInfo]: ...
 

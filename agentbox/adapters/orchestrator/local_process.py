@@ -94,8 +94,8 @@ class LocalProcessOrchestrator(Adapter):
             return self.health_is("down", error.message)
         return self.health_is("ok", "agent-host answers")
 
-    async def spawn(self, spec: AgentSpec, *, request_id: str) -> AgentHandle:
-        params = {"spec": spec.to_wire(), "request_id": request_id, **_caller()}
+    async def spawn(self, spec: AgentSpec, *, request_id: str, stdin: bytes | None = None) -> AgentHandle:
+        params = {"spec": spec.to_wire(), "request_id": request_id, "stdin": to_wire(stdin), **_caller()}
         return AgentHandle.from_wire(await self._call("agent.spawn", params, _CALL_SECONDS))
 
     async def list(self, flt: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[AgentInfo]:

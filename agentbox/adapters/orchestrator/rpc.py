@@ -9,7 +9,7 @@ from agentbox.errors import AgentboxError
 
 LINE_LIMIT = 32 << 20  # bytes of one message: two streams of the largest `max_output`, in base64
 TYPED = -32000  # `data.code` is a code of slots.md 2.3
-INVALID_REQUEST, UNKNOWN_METHOD, INTERNAL = -32600, -32601, -32603
+INVALID_REQUEST, INTERNAL = -32600, -32603
 CANCEL = "$/cancel"
 EVENT = "agent.event"
 

@@ -57,7 +57,6 @@ class RpcClient:
         self._subscriptions: dict[int, Subscription] = {}
         self._last = 0
         self._since: str | None = None
-        self.unexpected = 0  # late or unknown replies
         self._task = asyncio.create_task(self._read(), name="orchestrator-connection")
 
     @property
@@ -151,8 +150,8 @@ class RpcClient:
             return
         future = self._waiting.get(message.get("id", -1))
         if future is None or future.done():
-            self.unexpected += 1
-        elif "error" in message:
+            return  # late: its caller gave up
+        if "error" in message:
             future.set_exception(rpc.error_from(message["error"]))
         else:
             future.set_result(message.get("result"))

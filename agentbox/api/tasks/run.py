@@ -88,10 +88,17 @@ class Run:
         await self.done.wait()
 
     async def _remember(self, **changes: Any) -> None:
-        """Changes the entry at once, and returns when the spool has it. Two callers never undo each other's change."""
+        """Changes the entry at once, and returns when the spool has it. Two callers never undo each other's change.
+
+        A spool that takes none does not end the run: its request id is there since before the claim, and gives the
+        same agent again after a crash.
+        """
         self.entry = replace(self.entry, **changes)
         async with self._saving:
-            await self._spool.save(self.entry)
+            try:
+                await self._spool.save(self.entry)
+            except OSError as error:
+                _log.error("task not noted", task_id=self.task_id, reason=str(error))
 
     async def _claim(self) -> None:
         """Takes the lease of the spool entry, or finds that it has it already."""
@@ -155,26 +162,14 @@ class Run:
 
     async def _spawn(self) -> AdapterError | None:
         """Starts the agent, or finds the one that this request started before. The refusal, where it is one."""
-        spec = AgentSpec.from_wire(self.entry.spec)
-        request_id = self.entry.request_id or ""
+        spec, orchestrator = AgentSpec.from_wire(self.entry.spec), self._container.orchestrator
+        request_id, stdin = self.entry.request_id or "", self.entry.stdin
         try:
-            handle = await self._insist(lambda: self._container.orchestrator.spawn(spec, request_id=request_id))
+            handle = await self._insist(lambda: orchestrator.spawn(spec, request_id=request_id, stdin=stdin))
         except AdapterError as refusal:
             return refusal
         await self._remember(agent_id=handle.agent_id, generation=handle.generation)
-        if spec.stdin == "pipe":
-            await self._feed(handle)
         return None
-
-    async def _feed(self, handle: AgentHandle) -> None:
-        try:
-            pipe = await self._container.orchestrator.attach(handle)
-            await pipe.send(self.entry.stdin)
-            await pipe.close_stdin()
-            await pipe.aclose()
-        except AdapterError as error:
-            _log.warning("input not delivered", task_id=self.task_id, reason=error.message)
-            await self._end_agent()
 
     async def _ended(self) -> AgentInfo | None:
         """Waits for the end of the agent, across deaths of agent-host. None when it is unknown there."""

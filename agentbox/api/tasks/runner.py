@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agentbox.adapters.beads.contract import Bead, BeadFilter, BeadSpec
-from agentbox.adapters.errors import AdapterError, AlreadyClaimed, CursorExpired, InvalidTransition, NotFound
+from agentbox.adapters.errors import (
+    AdapterError,
+    AlreadyClaimed,
+    BackendError,
+    CursorExpired,
+    InvalidTransition,
+    NotFound,
+)
+from agentbox.api.jobs import tells_bug
 from agentbox.api.problems import invalid
 from agentbox.api.reply import SentEvent
 from agentbox.api.tasks.records import LONGEST_TIMEOUT, TaskBody, data_of, ref_of, task_of
@@ -76,11 +84,26 @@ class Tasks:
         entry = _entry(body)
         self._fresh.add(entry.ref)
         try:
-            bead = await self._queue(body, await self._spool.save(entry), creator)
+            bead = await self._queue(body, await self._kept(entry), creator)
         finally:
             self._fresh.discard(entry.ref)
             self._wake.set()
         return self._task(bead)
+
+    async def _kept(self, entry: Entry) -> Entry:
+        """Raises BackendError when the spool does not take it: nothing is queued that a crash would lose."""
+        try:
+            return await self._spool.save(entry)
+        except OSError as error:
+            detail = f"cannot keep the task: {error.strerror}"
+            raise BackendError(detail, hint="free space on the state volume", slot="beads", impl="spool") from error
+
+    async def _name(self, entry: Entry, task_id: str) -> None:
+        """Ties the entry to its bead. The bead names the entry already, so a task that is queued is never refused here."""
+        try:
+            await self._spool.save(replace(entry, task_id=task_id))
+        except OSError as error:
+            _log.error("task not noted", task_id=task_id, reason=str(error))
 
     async def _queue(self, body: TaskBody, entry: Entry, creator: str) -> Bead:
         spec = BeadSpec(
@@ -93,7 +116,7 @@ class Tasks:
             await self._spool.remove(entry.ref)
             raise
         if created:
-            await self._spool.save(replace(entry, task_id=bead.id))
+            await self._name(entry, bead.id)
         else:
             await self._spool.remove(entry.ref)
         return bead
@@ -196,6 +219,8 @@ class Tasks:
                 await self._begin_ready()
             except AdapterError as error:
                 _log.debug("no tasks begun", reason=error.message)
+            except OSError as error:  # of the spool; what is due waits
+                _log.error("no tasks begun", reason=str(error))
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._wake.wait()
@@ -213,8 +238,9 @@ class Tasks:
             if entry is None or entry.task_id not in (None, bead.id):  # a bead that names another's spec is no task
                 await self._refuse(bead)
                 continue
-            request_id = f"task:{bead.id}:{bead.attempts + 1}"
-            leased = replace(entry, task_id=bead.id, lease_id=str(uuid7()), request_id=request_id, agent_id=None)
+            # One that was begun before and not ended keeps its request, hence its agent: it is never started twice.
+            request_id = entry.request_id or f"task:{bead.id}:{bead.attempts + 1}"
+            leased = replace(entry, task_id=bead.id, lease_id=str(uuid7()), request_id=request_id)
             self._begin(await self._spool.save(leased))
 
     async def _refuse(self, bead: Bead) -> None:
@@ -235,12 +261,8 @@ class Tasks:
     def _keep(self, job: "asyncio.Task[None] | asyncio.Future[None]") -> None:
         assert isinstance(job, asyncio.Task)
         self._jobs.add(job)
-        job.add_done_callback(self._forget)
-
-    def _forget(self, job: asyncio.Task[None]) -> None:
-        self._jobs.discard(job)
-        if not job.cancelled() and (error := job.exception()) is not None:
-            _log.error("task runner failed", exc_info=error)
+        job.add_done_callback(self._jobs.discard)
+        job.add_done_callback(tells_bug("task runner"))
 
 
 def _check(body: TaskBody) -> None:

@@ -35,9 +35,9 @@ class Entry:
     cancelled_by: str | None = None
 
     @property
-    def stdin(self) -> bytes:
-        """The bytes of the program's standard input."""
-        return base64.b64decode(self.input or "")
+    def stdin(self) -> bytes | None:
+        """The bytes of the program's standard input, None where it has none."""
+        return None if self.input is None else base64.b64decode(self.input)
 
     @classmethod
     def read(cls, path: Path) -> Self:

@@ -74,7 +74,7 @@ def _timeline(cli: Cli, boot_id: str) -> Timeline:
 
 
 def _logged(cli: Cli) -> list[dict[str, Any]]:
-    record = cli.state().running_record()
+    record = cli.running_record()
     lines = engine_named(record.engine).logs(record, follow=False, lines=None, since=None)
     return [json.loads(line) for line in lines if line.startswith('{"agentbox.stage"')]
 

@@ -17,7 +17,7 @@ from agentbox.errors import AgentboxError, ExitCode
 @click.pass_obj
 def command(cli: Cli) -> int:
     """Show /health and scrape the metrics port that /v1/meta names. Exit 1 if anything is degraded."""
-    record = cli.state().running_record()
+    record = cli.running_record()
     health = json.loads(_get(record.api_url, "/health"))
     meta = json.loads(_get(record.api_url, "/v1/meta"))
     port = int(meta["observability"]["metrics_port"])

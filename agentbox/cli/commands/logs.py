@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import islice
 
 import click
 
@@ -20,7 +20,9 @@ from agentbox.errors import AgentboxError, ExitCode
 @click.command(name="logs")
 @click.argument("program", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines come; Ctrl-C ends it.")
-@click.option("--since", metavar="WHEN", help="Only from then on: a span (90s, 10m, 2h) or a time (2026-01-31T12:00:00Z).")
+@click.option(
+    "--since", metavar="WHEN", help="Only from then on: a span (90s, 10m, 2h) or a time (2026-01-31T12:00:00Z)."
+)
 @click.option("--lines", "-n", type=click.IntRange(min=0), default=None, help="Only the last N.")
 @click.pass_obj
 def command(cli: Cli, program: str | None, follow: bool, since: str | None, lines: int | None) -> int:
@@ -53,18 +55,17 @@ def _chosen(
             exit_code=ExitCode.NOT_RUNNING,
         )
 
-    def wanted(raw: str) -> Iterator[Line]:
-        line = Line.of(raw)
-        if (program is None or line.source == program) and (moment is None or line.since(moment)):
+    since = None if moment is None else moment.isoformat()
+    if program is None:
+        raws = engine.logs(record, follow=follow, lines=count, since=since)
+    else:  # the last N of one program: what is there is counted first
+        raws = engine.logs(record, follow=follow, lines=None, since=since)
+        old = engine.logs(record, follow=False, lines=None, since=since) if count is not None else iter(())
+        skipped = max(0, sum(Line.of(raw).source == program for raw in old) - (count or 0))
+        raws = islice((raw for raw in raws if Line.of(raw).source == program), skipped, None)
+    for line in map(Line.of, raws):
+        if moment is None or line.since(moment):
             yield line
-
-    old = engine.logs(record, follow=False, lines=count if program is None and moment is None else None, since=None)
-    if not follow:
-        yield from deque((line for raw in old for line in wanted(raw)), maxlen=count)
-        return
-    now = deque((line for raw in old for line in wanted(raw)), maxlen=count)
-    yield from now
-    yield from (line for raw in engine.logs(record, follow=True, lines=0, since=None) for line in wanted(raw))
 
 
 def _moment(since: str | None) -> datetime | None:

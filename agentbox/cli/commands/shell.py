@@ -8,13 +8,29 @@ import click
 
 from agentbox.cli.context import Cli
 from agentbox.engine.choose import engine_named
+from agentbox.errors import AgentboxError
+
+FAILED_ITSELF = 125  # as `run`: every smaller code may be the command's own
 
 
 @click.command(name="shell", context_settings={"ignore_unknown_options": True})
-@click.argument("argv", nargs=-1, type=click.UNPROCESSED)
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
 @click.pass_obj
 def command(cli: Cli, argv: tuple[str, ...]) -> int:
-    """Open a shell in the box as uid 1000, or run ARGV there (after `--`). Returns its exit code."""
-    record = cli.state().running_record()
+    """Open a shell in the box as its own user (uid 1000), or run CMD there, to look around.
+
+    This is no agent: no bead, no journal, no limits of its own. Returns the exit code of the command; 125 when agentbox
+    itself failed.
+    """
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    return engine_named(record.engine).execute(record, argv or ("/bin/bash", "-l"), terminal=terminal)
+    try:
+        record = cli.running_record()
+        engine = engine_named(record.engine)
+        if (state := engine.inspect(record).state) != "running":
+            raise AgentboxError(
+                f"cannot enter the box {record.name}: it does not run (it is {state})", "Start it: ./agentbox.sh up"
+            )
+    except AgentboxError as error:
+        cli.out.failed(error)
+        return FAILED_ITSELF
+    return engine.execute(record, argv or ("/bin/bash", "-l"), terminal=terminal)

@@ -111,4 +111,3 @@ def _show(cli: Cli, task: Task) -> None:
     for name, value in task.to_wire().items():
         if value not in (None, {}):
             cli.out.line(f"{name:<11} {plain(' '.join(value) if isinstance(value, (list, tuple)) else str(value))}")
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentbox.cli.context import Cli
+from agentbox.cli.output import counted
 from agentbox.errors import AgentboxError, ExitCode
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def validated(cli: Cli) -> Manifest:
             cli.out.error(f"{cli.manifest}:{finding}")
     if errors:
         raise AgentboxError(
-            f"cannot use {cli.manifest}: {len(errors)} errors",
+            f"cannot use {cli.manifest}: {counted(len(errors), 'error')}",
             "Mend the lines above; `agentbox config explain CODE` says more.",
             exit_code=ExitCode.BAD,
         )

@@ -182,7 +182,7 @@ class Box(ABC):
 
     def sealed(self) -> bool:
         """Whether the box ever said that its boot is complete, or holds a sentinel."""
-        return any(event["event"] == "BootstrapCompleted" for event in self.events())
+        return _completed(self.events())
 
     def verdict(self) -> dict[str, Any]:
         """The body of `/ready`; `ready` is None while nothing answers."""
@@ -211,26 +211,28 @@ class Box(ABC):
         return wait_for(missing, seconds, lambda: f"{text!r} in missing; verdict {self.verdict()}")
 
     def wait_event(self, name: str, seconds: float) -> dict[str, Any]:
-        """Waits for a boot event."""
-        found = wait_for(
-            lambda: [entry for entry in self.events() if entry["event"] == name],
-            seconds,
-            lambda: f"event {name}; log {self.log_lines()[-8:]}",
-        )
-        return found[-1]
+        """Waits for a boot event; fails at once when the boot is sealed without it."""
+
+        def said() -> list[dict[str, Any]]:
+            events = self.events()
+            found = [entry for entry in events if entry["event"] == name]
+            assert found or not _completed(events), f"the boot was sealed without {name}"
+            return found
+
+        return wait_for(said, seconds, lambda: f"event {name}; log {self.log_lines()[-8:]}")[-1]
 
     def wait_exit(self, seconds: float) -> int:
-        """Waits until the box has ended and returns its exit code; fails at once when it becomes ready instead."""
+        """Waits until the box has ended and returns its exit code; fails at once when it seals its boot instead."""
+        sealed = sum(event["event"] == "BootstrapCompleted" for event in self.events())
 
-        def ended() -> tuple[int | None] | None:
-            code = self.exit_code()
-            answer = self.try_get("/ready") if code is None else None
-            assert answer is None or answer.status != 200, "the box became ready instead of ending"
-            return None if code is None else (code,)
+        def ended() -> tuple[int] | None:
+            if (code := self.exit_code()) is not None:
+                return (code,)
+            now = sum(event["event"] == "BootstrapCompleted" for event in self.events())
+            assert now == sealed, "the boot was sealed instead of ending"
+            return None
 
-        code = wait_for(ended, seconds, lambda: f"the box ends; log {self.log_lines()[-5:]}")[0]
-        assert code is not None
-        return code
+        return wait_for(ended, seconds, lambda: f"the box ends; log {self.log_lines()[-5:]}")[0]
 
     def text(self, path: str) -> str:
         """The content of a file of the box."""
@@ -268,11 +270,15 @@ class Box(ABC):
         assert ran.code == 0, ran.err
         return pid
 
-    def cli(self, *words: str) -> Ran:
+    def cli(self, *words: str, env: Mapping[str, str] | None = None) -> Ran:
         """Runs the product's command line for this box."""
         done = subprocess.run(
             [sys.executable, "-m", "agentbox", "--manifest", str(self.manifest_file), *words], cwd=CHECKOUT,
-            env={**os.environ, "AGENTBOX_STATE_DIR": str(self.folder)}, stdin=subprocess.DEVNULL,
+            env={**os.environ, **(env or {}), "AGENTBOX_STATE_DIR": str(self.folder)}, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def _completed(events: Sequence[Mapping[str, Any]]) -> bool:
+    return any(event["event"] == "BootstrapCompleted" for event in events)

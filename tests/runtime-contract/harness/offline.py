@@ -46,10 +46,10 @@ def _leave_network() -> None:
 
 
 def network_reachable() -> bool:
-    """Whether this thread's namespace has a route to the outside (TEST-NET-1 of RFC 5737; nothing is sent to it)."""
+    """Whether this thread's namespace has a route to the outside (TEST-NET-2 of RFC 5737; nothing is sent to it)."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
         try:
-            link.connect(("192.0.2.1", 9))
+            link.connect(("198.51.100.1", 9))
         except OSError as error:
             return os.strerror(error.errno or 0) != "Network is unreachable"
         return True

@@ -1,0 +1,79 @@
+"""Mutants of the boot's and the API's own checks: a module with one line that looks away."""
+
+from functools import partial
+
+from harness.overlay import module
+from mutants.mutant import Mutant, instead, ready, start
+from test_rc_003_boot_installs_nothing import installs_nothing, recorders
+from test_rc_004_root_is_immutable import WRITABLE, root_drift_is_told, root_is_immutable
+from test_rc_005_missing_required_artifact_is_fatal import PROBE, emptied, ends_naming
+from test_rc_008_three_probes_are_distinct import probes_are_distinct
+from test_rc_009_readiness_falls_and_rises import (
+    falls_for_a_full_volume,
+    falls_for_a_killed_program,
+    falls_for_a_stopped_backend,
+)
+from test_rc_011_seal_fails_closed import (
+    dead_program_seals_nothing,
+    empty_set_seals_nothing,
+    killed_while_writing_leaves_none,
+    requires_nothing,
+    timeout_seals_nothing,
+)
+
+SECONDS = 2  # a check that looks away does so for longer, too
+SLOW_SLOT = {"AGENTBOX_TEST_DELAY_SLOT": f"orchestrator:{SECONDS}"}
+
+CALLS_GIT = module(
+    "agentbox.boot.steps.p4_workspace",
+    "    context.paths.screenshots.mkdir(exist_ok=True)\n",
+    "    context.paths.screenshots.mkdir(exist_ok=True)\n    __import__('subprocess').run(['/usr/bin/git', 'init'])\n",
+)
+ROOT_IS_FINE = module("agentbox.boot.posture", "if found[control] != expected[control]", "if False")
+MISSING_IS_FINE = module("agentbox.boot.steps.p5_artifacts", "    if required:\n", "    if not results:\n")
+EVERY_PATH_IS_FINE = module("agentbox.probes.path_probe", "    if not probe.glob:\n        return _why_not(path, probe)\n", "    if not probe.glob:\n        return ''\n")  # fmt: skip
+ALWAYS_READY = module("agentbox.api.endpoints.probes", "    if verdict.ready:\n", "    if True:\n")
+NOTIFIES_EARLY = module("agentbox.api.server", "services.container.start(lambda: _notify(services))", "services.container.start(_notify(services) or (lambda: None))")  # fmt: skip
+CHECKS_PASS = module("agentbox.probes.readiness", "missing = await _checked(requirement)\n", "missing = await _checked(requirement) and ()\n")  # fmt: skip
+EMPTY_SET_IS_FINE = module(
+    "agentbox.boot.seal",
+    "    if not plan.required_programs:\n",
+    "    if not plan.required_programs:\n        return plan.programs[1:2]\n    if not plan.required_programs:\n",
+)
+SLEEPS_INSTEAD = module("agentbox.boot.seal", "running = watch.until_ready()", "running = [time.sleep(1.5)][:0]")
+WRITES_IN_PLACE = module(
+    "agentbox.supervision.sentinel",
+    'part = paths.sentinel.with_name(f"{paths.sentinel.name}.{os.getpid()}")',
+    "part = paths.sentinel",
+)
+
+MUTANTS = (
+    Mutant("RC-003", "boot-calls-git", installs_nothing, "called before the seal: /usr/bin/git init",
+           {**recorders(), "files": {**recorders()["files"], **CALLS_GIT}}),  # type: ignore[dict-item]
+    Mutant("RC-004", "root-not-read-only", root_is_immutable, "EACCES",
+           {"edit": instead("read_only: true\n    security_opt", "read_only: false\n    security_opt")}, start),
+    Mutant("RC-004", "posture-always-fine", root_drift_is_told, "no event PostureDrift",
+           {"service": WRITABLE, "files": ROOT_IS_FINE}),
+    Mutant("RC-005", "missing-is-fine", partial(ends_naming, probe=PROBE), "sealed instead of ending",
+           {"files": {**emptied()["files"], **MISSING_IS_FINE}}),  # type: ignore[dict-item]
+    Mutant("RC-005", "every-path-is-fine", partial(ends_naming, probe=PROBE), "sealed instead of ending",
+           {"files": {**emptied()["files"], **EVERY_PATH_IS_FINE}}),  # type: ignore[dict-item]
+    Mutant("RC-008", "always-ready", partial(probes_are_distinct, seconds=SECONDS), "200 == 503",
+           {"hooks": SLOW_SLOT, "files": ALWAYS_READY}),
+    Mutant("RC-008", "api-notifies-before-its-slots", partial(probes_are_distinct, seconds=SECONDS),
+           "sealed too early|bootstrap.done sentinel", {"hooks": SLOW_SLOT, "files": NOTIFIES_EARLY}),
+    Mutant("RC-009", "program", partial(falls_for_a_killed_program, seconds=SECONDS), "agent-host in missing",
+           {"files": CHECKS_PASS}, ready),
+    Mutant("RC-009", "volume", partial(falls_for_a_full_volume, seconds=SECONDS), "'path not accessible: /workspace' in missing",
+           {"files": CHECKS_PASS, "small_workspace": True}, ready),
+    Mutant("RC-009", "backend", partial(falls_for_a_stopped_backend, seconds=SECONDS), "'adapter:orchestrator not healthy .* in missing",
+           {"files": CHECKS_PASS}, ready),
+    Mutant("RC-011", "empty-set-is-fine", empty_set_seals_nothing, "0 == 1",
+           {"alter": requires_nothing, "files": EMPTY_SET_IS_FINE}),
+    Mutant("RC-011", "dead-program-is-fine", dead_program_seals_nothing, "0 == 1",
+           {"hooks": {"AGENTBOX_TEST_DELAY_PROGRAM": "agent-host:30"}, "files": SLEEPS_INSTEAD}),
+    Mutant("RC-011", "late-is-fine", timeout_seals_nothing, "sealed without BootstrapSealTimeout",
+           {"hooks": {"AGENTBOX_TEST_DELAY_PROGRAM": "agent-host:4", "AGENTBOX_TEST_SEAL_TIMEOUT": "2"}, "files": SLEEPS_INSTEAD}),
+    Mutant("RC-011", "written-in-place", killed_while_writing_leaves_none, "a killed seal left a sentinel",
+           {"files": WRITES_IN_PLACE}, ready),
+)  # fmt: skip
