@@ -23,7 +23,8 @@ _REQUEST_ID = 200  # characters
 
 
 async def spawn(session: "Session", params: Params) -> Any:
-    spec, stdin = AgentSpec.from_wire(params["spec"]), from_wire(bytes | None, params.get("stdin"))
+    spec = AgentSpec.from_wire(params["spec"])
+    stdin = None if params.get("stdin") is None else from_wire(bytes, params["stdin"])
     if stdin is not None and spec.stdin != "pipe":
         raise _invalid("/stdin", "needs a spec whose stdin is a pipe")
     return (await session.service.table.spawn(spec, _asker(params), stdin=stdin)).to_wire()

@@ -7,7 +7,7 @@ import structlog
 
 from agentbox.adapters.errors import AdapterError
 from agentbox.adapters.events.contract import NewEvent
-from agentbox.supervision.events import read_events
+from agentbox.supervision.events import events_from
 from agentbox.supervision.sentinel import read_sentinel
 
 if TYPE_CHECKING:
@@ -32,17 +32,20 @@ class BootEvents:
         self._source = f"urn:agentbox:box:{box}"
         self._boot_id = boot_id
         self._events = events
-        self._next = 0  # sequence number of the first line that is not in the journal
+        self._offset = 0  # bytes of the file that were read
+        self._fresh: list[dict[str, Any]] = []  # lines read that are not in the journal
         self.sealed_sha256: str | None = None
 
     async def import_new(self) -> list[dict[str, Any]]:
-        """Appends the lines that came since the last call and returns them. Raises AdapterError; the next call tries again."""
-        fresh = [line for line in read_events(self._paths) if line["seq"] >= self._next]
-        for start in range(0, len(fresh), BATCH):
-            batch = fresh[start : start + BATCH]
+        """Appends the next lines, BATCH at most, and returns them; none when all are in the journal. Raises AdapterError;
+        the next call tries again."""
+        lines, self._offset = events_from(self._paths, self._offset)
+        self._fresh += lines
+        batch = self._fresh[:BATCH]
+        if batch:
             await self._events.append([self._event(line) for line in batch])
-            self._next = batch[-1]["seq"] + 1
-        return fresh
+            del self._fresh[: len(batch)]
+        return batch
 
     async def seal(self) -> str | None:
         """The hash by which this boot was sealed, None while it is not. The journal's word counts, not the file's:
@@ -66,6 +69,7 @@ class BootEvents:
 async def flush(boot_events: BootEvents) -> None:
     """A last import before the journal closes. What cannot be appended stays in `events.jsonl` alone."""
     try:
-        await boot_events.import_new()
+        while await boot_events.import_new():
+            continue
     except AdapterError as error:
         _log.warning("boot events not imported", reason=error.message)

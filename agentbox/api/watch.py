@@ -62,8 +62,9 @@ class Watch:
 
     async def _journal(self) -> None:
         try:
-            for line in await self._boot_events.import_new():
-                self._measure(line)
+            while lines := await self._boot_events.import_new():
+                for line in lines:
+                    self._measure(line)
             await self._boot_events.seal()
         except AdapterError as error:
             _log.debug("boot events wait for the journal", reason=error.message)

@@ -20,6 +20,7 @@ from agentbox.errors import AgentboxError, ExitCode
 
 _WAIT_SECONDS = 20.0
 _POLL_SECONDS = 0.1
+_ATTEMPTS = 2
 _TAIL = 20
 _NOTE = "dockerd.json"  # pid and start time of the daemon that we started
 _PID_FILE = Path("/var/run/docker.pid")
@@ -42,26 +43,18 @@ def start(folder: Path) -> None:
             exit_code=ExitCode.PREREQUISITE,
         )
     log = folder / "dockerd.log"
-    with told(f"write {log}"):
-        make_folder(folder)
-        _forget_dead_daemon()
-        with log.open("ab") as stream, held_back():  # a daemon without a note would be nobody's
-            process = subprocess.Popen(
-                [shutil.which("dockerd") or "/usr/sbin/dockerd"],
-                stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True, cwd="/",
-                preexec_fn=ownroot.preparation(),
-            )  # fmt: skip
-            ours = {"pid": process.pid, "start_ticks": start_ticks(process.pid)}
-            write_atomically(folder / _NOTE, json.dumps(ours))
     deadline = time.monotonic() + _WAIT_SECONDS
-    while time.monotonic() < deadline:
-        if answers():
-            if process.poll() is not None:  # somebody else's came up meanwhile, and ours gave way
-                (folder / _NOTE).unlink()
-            return
-        if process.poll() is not None and not _another_runs():
+    for attempt in range(1, _ATTEMPTS + 1):
+        process = _spawn(folder, log)
+        while time.monotonic() < deadline and (process.poll() is None or _another_runs()):
+            if answers():
+                if process.poll() is not None:  # somebody else's came up meanwhile, and ours gave way
+                    (folder / _NOTE).unlink()
+                return
+            time.sleep(_POLL_SECONDS)
+        if process.poll() is None:
             break
-        time.sleep(_POLL_SECONDS)
+        deadline += _WAIT_SECONDS / attempt  # after a killed daemon its containerd makes the first attempt fail
     ended = (
         f"it ended with code {process.poll()}" if process.poll() is not None else f"not within {_WAIT_SECONDS:.0f} s"
     )
@@ -71,6 +64,22 @@ def start(folder: Path) -> None:
         f"The whole log is {log}. Mend what it names, or use --engine process.",
         exit_code=ExitCode.ENGINE,
     )
+
+
+def _spawn(folder: Path, log: Path) -> subprocess.Popen[bytes]:
+    """Starts dockerd detached and notes that it is ours."""
+    _forget_dead_daemon()
+    with told(f"write {log}"):
+        make_folder(folder)
+        with log.open("ab") as stream, held_back():  # a daemon without a note would be nobody's
+            process = subprocess.Popen(
+                [shutil.which("dockerd") or "/usr/sbin/dockerd"],
+                stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True, cwd="/",
+                preexec_fn=ownroot.preparation(),
+            )  # fmt: skip
+            ours = {"pid": process.pid, "start_ticks": start_ticks(process.pid)}
+            write_atomically(folder / _NOTE, json.dumps(ours))
+    return process
 
 
 def stop(folder: Path) -> bool:

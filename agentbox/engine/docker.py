@@ -117,8 +117,13 @@ class Docker:
             docker(["volume", "rm", *stored], doing=doing)
 
     def leftover(self, name: str, state: BoxState) -> BoxRecord | None:
-        """What a box that is down has stored, to be removed by `remove`; None when there is nothing."""
-        if not reach.answers():
+        """What a box that is down has stored, to be removed by `remove`; None when there is nothing.
+
+        Raises AgentboxError for a box that was once a container while no daemon can say.
+        """
+        if (now := reach.reach()).state != "answers":
+            if state.compose_dir.exists():
+                raise reach.unreachable(f"remove what the box {name} stored", now)
             return None
         found = docker(
             ["volume", "ls", "--quiet", "--filter", f"label={PROJECT_LABEL}={name}"],

@@ -89,13 +89,19 @@ class BootLog:
 
 def read_events(paths: Paths) -> Iterator[dict[str, Any]]:
     """Every whole event of this boot, in order. A last line without its newline is not read."""
+    yield from events_from(paths, 0)[0]
+
+
+def events_from(paths: Paths, offset: int) -> tuple[list[dict[str, Any]], int]:
+    """The whole events that begin at that byte of the file or later, and where the next will begin."""
     try:
-        data = paths.boot_events.read_bytes()
+        with paths.boot_events.open("rb") as stream:
+            stream.seek(offset)
+            data = stream.read()
     except FileNotFoundError:
-        return
-    for line in data.splitlines(keepends=True):
-        if line.endswith(b"\n"):
-            yield json.loads(line)
+        return [], offset
+    whole = data[: data.rfind(b"\n") + 1]
+    return [json.loads(line) for line in whole.splitlines()], offset + len(whole)
 
 
 def _checked_level(event: str, level: str | None, fields: Mapping[str, Any]) -> str:

@@ -73,7 +73,7 @@ class AgentHostBox:
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-m", "agentbox.agents"], env=env, stdout=out, stderr=out,
-                stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_end_with_parent,
+                stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_parent,
             )  # fmt: skip
         deadline = time.monotonic() + _START_SECONDS
         while True:
@@ -101,6 +101,6 @@ class AgentHostBox:
         self.kill()
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """A test run that is killed leaves no box behind."""
     kernel.signal_me_when_parent_dies(signal.SIGTERM)

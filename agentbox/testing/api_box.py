@@ -15,7 +15,7 @@ from agentbox.canonical import canonical_json
 from agentbox.client import BoxClient, BoxUnreachable
 from agentbox.plan.model import Plan, Slot
 from agentbox.settings import PREFIX_VARIABLE, Paths, environment
-from agentbox.testing.agent_host import AgentHostBox, plan_of
+from agentbox.testing.agent_host import AgentHostBox, end_with_parent, plan_of
 
 TOKEN = "an-admin-token-of-a-test"
 SLOTS = {
@@ -49,9 +49,7 @@ class ApiBox:
     The plan is `plan`, else one with real slots and with `changes`.
     """
 
-    def __init__(
-        self, prefix: Path, *, orchestrator: bool = True, plan: Plan | None = None, **changes: Any
-    ) -> None:
+    def __init__(self, prefix: Path, *, orchestrator: bool = True, plan: Plan | None = None, **changes: Any) -> None:
         off = {} if orchestrator else {"slots": {**SLOTS, "orchestrator": Slot(use="off", required=False)}}
         self.host = AgentHostBox(prefix) if orchestrator else None
         self.paths = Paths(prefix)
@@ -104,7 +102,7 @@ class ApiBox:
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "-I", "-m", "agentbox.api"], env={**known, PREFIX_VARIABLE: str(self.paths.prefix)},
-                stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
+                stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_parent,
             )  # fmt: skip
         deadline = time.monotonic() + _START_SECONDS
         with self.client() as client:

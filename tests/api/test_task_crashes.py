@@ -73,6 +73,18 @@ def test_an_api_away_longer_than_the_lease_keeps_the_agent(own_box: Start) -> No
         assert (task.state, task.agent_id) == ("succeeded", agent)
 
 
+def test_a_killed_api_cuts_no_input_off(own_box: Start) -> None:
+    """The API dies before the program has read its input: the program gets every byte, and the end of it."""
+    box = own_box()
+    with box.client() as client:
+        task_id = client.submit_task(sh("sleep 2; wc -c"), input=b"x" * 300_000).task_id
+        until(lambda: client.task(task_id).agent_id)
+        box.kill()
+        box.start()
+        items, task = read_all(client, task_id)
+        assert (text(items).strip(), task.state) == ("300000", "succeeded")
+
+
 def test_a_killed_agent_host_is_told_by_the_bead(own_box: Start) -> None:
     """SIGKILL of agent-host: its agents are gone, and the bead says in a sentence what happened."""
     box = own_box()

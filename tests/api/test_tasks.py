@@ -86,6 +86,13 @@ def test_input_reaches_the_program(client: BoxClient) -> None:
     assert base64.b64decode(text(items)) == data
 
 
+def test_a_program_need_not_read_its_input(client: BoxClient) -> None:
+    """One that closes its standard input early runs on to its own end."""
+    task_id = client.submit_task(sh("exec 0<&-; sleep 0.5; echo done"), input=b"x" * 300_000).task_id
+    items, task = read_all(client, task_id)
+    assert (text(items), task.state) == ("done\n", "succeeded")
+
+
 def test_secret_looking_arguments_run_as_given(client: BoxClient) -> None:
     """The privacy filter may mask what the bead shows; the program gets its true arguments."""
     items, _ = read_all(client, client.submit_task(spec("/bin/echo", "someone@example.org")).task_id)

@@ -5,7 +5,7 @@ Columns D and H. A broken canary is not among the faults: canaries come with the
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from harness.box import Box
@@ -24,16 +24,16 @@ with open(sys.argv[1], "wb", buffering=0) as stream:
     except OSError as error:
         print(os.strerror(error.errno))
 """
-FULL = "/workspace/fills-it"
+FULL, NO_WORKSPACE = "/workspace/fills-it", "path not accessible: /workspace"
 
 
 @pytest.fixture
-def box(make_box: Callable[..., Box]) -> Iterator[Box]:
+def box(make_box: Callable[..., Box]) -> Box:
     """A ready box whose workspace is a small file system."""
     made = make_box(small_workspace=True)
     made.start()
     made.wait_ready()
-    yield made
+    return made
 
 
 def falls_for_a_killed_program(box: Box, seconds: float = SECONDS) -> None:
@@ -41,7 +41,11 @@ def falls_for_a_killed_program(box: Box, seconds: float = SECONDS) -> None:
     before = box.wait_ready()
     box.kill_program("agent-host")
     words = re.compile(r"program:agent-host not running \(state=(EXITED|BACKOFF|STARTING)\)")
-    wait_for(lambda: [w for w in box.verdict().get("missing", []) if words.fullmatch(w)], seconds, "agent-host in missing")
+
+    def named() -> list[str]:
+        return [entry for entry in box.verdict().get("missing", []) if words.fullmatch(entry)]
+
+    wait_for(named, seconds, "agent-host in missing")
     rises(box, before)
 
 
@@ -49,7 +53,7 @@ def falls_for_a_full_volume(box: Box, seconds: float = SECONDS) -> None:
     """The predicate: not one byte fits into the workspace."""
     before = box.wait_ready()
     assert box.python(FILL, FULL).out.strip() == "No space left on device"
-    assert box.wait_missing("path not accessible: /workspace", seconds)["missing"] == ["path not accessible: /workspace"]
+    assert box.wait_missing(NO_WORKSPACE, seconds)["missing"] == [NO_WORKSPACE]
     assert box.run(["rm", FULL]).code == 0
     rises(box, before)
 
@@ -86,7 +90,7 @@ def test_rc_009_volume(box: Box) -> None:
     before = box.wait_ready()
     pid, target = _seen_from_here(box)
     remount(pid, target, "ro")
-    box.wait_missing("path not accessible: /workspace", SECONDS)
+    box.wait_missing(NO_WORKSPACE, SECONDS)
     remount(pid, target, "rw")
     rises(box, before)
 

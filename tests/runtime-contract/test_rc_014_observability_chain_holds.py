@@ -19,7 +19,8 @@ DEFAULT_PORT = 9091
 def told_debug(box: Box) -> list[str]:
     """What the box's programs (not its boot) said at level debug."""
     lines = (json.loads(line) for line in box.log_lines() if line.startswith("{"))
-    return [entry["event"] for entry in lines if "program" in entry and entry.get("level") == "debug" and "agentbox.stage" not in entry]  # fmt: skip
+    ours = (entry for entry in lines if "agentbox.stage" not in entry)
+    return [entry["event"] for entry in ours if entry["level"] == "debug"]
 
 
 def environment_of(box: Box, program: str) -> set[str]:

@@ -63,7 +63,8 @@ def _mib(size: int) -> str:
 
 def _namespaces_and_mounts(box: DockerBox, found: dict[str, Any]) -> None:
     host = found["HostConfig"]
-    assert (host["IpcMode"], host["PidMode"], host["UTSMode"], host["UsernsMode"]) == ("private", "", "", ""), "namespaces"
+    modes = [host[name] for name in ("IpcMode", "PidMode", "UTSMode", "UsernsMode")]
+    assert modes == ["private", "", "", ""], "namespaces"
     assert not host["Devices"], "devices"
     assert host["NetworkMode"] == "agentbox-rc_agentbox", "network"
     published = [binding for bindings in (host["PortBindings"] or {}).values() for binding in bindings]

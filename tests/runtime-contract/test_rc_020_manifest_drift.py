@@ -13,10 +13,15 @@ from harness.container import DockerBox
 
 from agentbox.manifest import apply_classes
 
-LIVE = ("limits.run_wall_seconds", MANIFEST.replace("adapters = {", "limits = { run_wall_seconds = 61 }\nadapters = {"))
+
+def changed(line: str) -> str:
+    return MANIFEST.replace("adapters = {", f"{line}\nadapters = {{")
+
+
+LIVE = ("limits.run_wall_seconds", changed("limits = { run_wall_seconds = 61 }"))
 BOOT = ("adapters.beads.required", MANIFEST.replace("adapters = {", "adapters = { beads = { required = true },"))
-RECREATE = ("resources.pids", MANIFEST.replace("adapters = {", "resources = { pids = 2000 }\nadapters = {"))
-REBUILD = ("image.extra_packages", MANIFEST.replace("adapters = {", 'image = { extra_packages = ["jq"] }\nadapters = {'))
+RECREATE = ("resources.pids", changed("resources = { pids = 2000 }"))
+REBUILD = ("image.extra_packages", changed('image = { extra_packages = ["jq"] }'))
 
 
 def drift_of(box: Box, source: str = "manifest") -> list[tuple[str, str, list[str]]]:
@@ -27,7 +32,8 @@ def drift_of(box: Box, source: str = "manifest") -> list[tuple[str, str, list[st
 
 def test_rc_020_classes_are_as_named() -> None:
     """The four keys that the tests change are of the four classes."""
-    assert [apply_classes()[key] for key, _ in (LIVE, BOOT, RECREATE, REBUILD)] == ["live", "boot", "recreate", "rebuild"]
+    found = [apply_classes()[key] for key, _ in (LIVE, BOOT, RECREATE, REBUILD)]
+    assert found == ["live", "boot", "recreate", "rebuild"]
 
 
 def test_rc_020_same(running: Box) -> None:
@@ -36,10 +42,10 @@ def test_rc_020_same(running: Box) -> None:
     assert running.wait_ready()["plan_digest"] == running.plan.digest
 
 
-@pytest.mark.parametrize(("changed", "name"), [(LIVE, "live"), (BOOT, "boot")], ids=["live", "boot"])
-def test_rc_020_accepted(make_box: Callable[..., Box], changed: tuple[str, str], name: str) -> None:
+@pytest.mark.parametrize(("row", "name"), [(LIVE, "live"), (BOOT, "boot")], ids=["live", "boot"])
+def test_rc_020_accepted(make_box: Callable[..., Box], row: tuple[str, str], name: str) -> None:
     """Told as information, taken over, sealed under the digest of the new plan."""
-    key, text = changed
+    key, text = row
     box = make_box(mounted=text)
     box.start()
     ready = box.wait_ready()

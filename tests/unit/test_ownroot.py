@@ -41,8 +41,8 @@ exec chroot {tmp_path} {sys.executable} -c "$SCRIPT" {CHECKOUT}
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user never needs it")
 def test_outside_a_chroot_nothing_is_done() -> None:
-    """A process whose root is that of its mount namespace needs nothing prepared."""
+    """A process whose root is that of its mount namespace, or was made so, needs nothing prepared."""
     asked = "import sys; sys.path.insert(0, sys.argv[1]); from agentbox import ownroot; print(ownroot.preparation())"
     argv = [sys.executable, "-c", asked, str(CHECKOUT)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, preexec_fn=ownroot.enter)
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, preexec_fn=ownroot.preparation())
     assert done.stdout.strip() == "None"

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from agentbox.adapters import context
-from agentbox.adapters.errors import CursorExpired, InvalidTransition, NotFound, QuotaExceeded
+from agentbox.adapters.errors import CursorExpired, InvalidTransition, NotFound, QuotaExceeded, ValidationError
 from agentbox.adapters.orchestrator.contract import Orchestrator
 from agentbox.testing.contracts.orchestrator_lab import (
     FOREVER,
@@ -118,6 +118,18 @@ class StreamClauses:
         await attachment.close_stdin()
         await ended(adapter, handle.agent_id)
         assert (await adapter.get(handle.agent_id)).exit.code == 0  # type: ignore[union-attr]
+
+    async def test_O10_input_given_at_spawn_reaches_the_program(self, adapter: Orchestrator) -> None:
+        """Every byte and the end of it, however late it is read; a program that does not read it runs on."""
+        given = bytes(range(256)) * 2048
+        reads = await adapter.spawn(shell("sleep 1; wc -c", stdin="pipe"), request_id=new_id(), stdin=given)
+        ignores = await adapter.spawn(shell("exec 0<&-; echo on", stdin="pipe"), request_id=new_id(), stdin=given)
+        with pytest.raises(ValidationError):
+            await adapter.spawn(spec("cat"), request_id=new_id(), stdin=given)
+        for handle, said in ((reads, b"%d\n" % len(given)), (ignores, b"on\n")):
+            await ended(adapter, handle.agent_id)
+            found = [item async for item in adapter.stream(handle.agent_id, follow=False)]
+            assert b"".join(item.data for item in found if item.kind == "stdout") == said
 
     async def test_O10_lines_of_json_rpc_pass(self, adapter: Orchestrator) -> None:
         """An agent that answers JSON-RPC on its pipes is spoken to through the attachment."""

@@ -131,7 +131,10 @@ class Box(ABC):
     def remove(self) -> None:
         """Removes every trace."""
 
-    def get(self, path: str, *, method: str = "GET", token: str = "", body: bytes | None = None, port: int = API_PORT, headers: Mapping[str, str] | None = None, timeout: float = 5) -> Answer:  # fmt: skip
+    def get(
+        self, path: str, *, method: str = "GET", token: str = "", body: bytes | None = None, port: int = API_PORT,
+        headers: Mapping[str, str] | None = None, timeout: float = 5,
+    ) -> Answer:  # fmt: skip
         """One request. Raises OSError while nothing listens."""
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
         sent = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
@@ -206,7 +209,9 @@ class Box(ABC):
 
         def missing() -> dict[str, Any] | None:
             answer = self.try_get("/ready")
-            return answer.json if answer is not None and answer.status == 503 and text in answer.json["missing"] else None
+            return (
+                answer.json if answer is not None and answer.status == 503 and text in answer.json["missing"] else None
+            )
 
         return wait_for(missing, seconds, lambda: f"{text!r} in missing; verdict {self.verdict()}")
 

@@ -55,7 +55,13 @@ class DockerBox(Box):
             self._edit()
         (self.compose_folder / OVERRIDE).write_text(json.dumps(self._override()))
         self.state.remember(
-            BoxRecord(engine="docker", name=NAME, api_url=f"http://127.0.0.1:{API_PORT}", image_id=self.image.image_id, plan_digest=self.plan.digest)
+            BoxRecord(
+                engine="docker",
+                name=NAME,
+                api_url=f"http://127.0.0.1:{API_PORT}",
+                image_id=self.image.image_id,
+                plan_digest=self.plan.digest,
+            )
         )
 
     def _edit(self) -> None:

@@ -17,6 +17,7 @@ from agentbox.engine.state import BoxRecord
 from agentbox.settings import PREFIX_VARIABLE, Paths
 from harness.box import API_PORT, NAME, Box, Options, Ran
 from harness.plans import plan_of
+from harness.waiting import wait_for
 
 
 class ProcessBox(Box):
@@ -26,7 +27,8 @@ class ProcessBox(Box):
 
     def __init__(self, folder: Path, options: Options) -> None:
         super().__init__(folder, options)
-        assert not (options.service or options.files or options.edit or options.image_ref), "for containers only"
+        containers_only = (options.service, options.volumes, options.files, options.edit, options.image_ref)
+        assert not any(containers_only), "for containers only"
         plan = plan_of(options.manifest, test_hooks=options.test_hooks or bool(options.hooks))
         self.plan = options.alter(plan) if options.alter else plan
         self.process = Process()
@@ -116,6 +118,7 @@ class ProcessBox(Box):
 
     def remove(self) -> None:
         self.kill()
+        wait_for(lambda: not self.members(), 10, "every process is gone")
         if self._record is not None:
             self.exit_code()
         if self.paths.workspace.is_mount():

@@ -16,5 +16,6 @@ def wait_for(condition: Callable[[], T | None], seconds: float, what: str | Call
         if last:
             return last
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what if isinstance(what, str) else what()} (last: {last!r})")
+            told = what if isinstance(what, str) else what()
+            raise AssertionError(f"not within {seconds} s: {told} (last: {last!r})")
         time.sleep(_POLL_SECONDS)

@@ -3,7 +3,6 @@
 from functools import partial
 
 from harness.overlay import module
-from mutants.mutant import Mutant, instead, ready, start
 from test_rc_003_boot_installs_nothing import installs_nothing, recorders
 from test_rc_004_root_is_immutable import WRITABLE, root_drift_is_told, root_is_immutable
 from test_rc_005_missing_required_artifact_is_fatal import PROBE, emptied, ends_naming
@@ -21,6 +20,8 @@ from test_rc_011_seal_fails_closed import (
     timeout_seals_nothing,
 )
 
+from mutants.mutant import Mutant, instead, ready, start
+
 SECONDS = 2  # a check that looks away does so for longer, too
 SLOW_SLOT = {"AGENTBOX_TEST_DELAY_SLOT": f"orchestrator:{SECONDS}"}
 
@@ -31,10 +32,14 @@ CALLS_GIT = module(
 )
 ROOT_IS_FINE = module("agentbox.boot.posture", "if found[control] != expected[control]", "if False")
 MISSING_IS_FINE = module("agentbox.boot.steps.p5_artifacts", "    if required:\n", "    if not results:\n")
-EVERY_PATH_IS_FINE = module("agentbox.probes.path_probe", "    if not probe.glob:\n        return _why_not(path, probe)\n", "    if not probe.glob:\n        return ''\n")  # fmt: skip
+EVERY_PATH_IS_FINE = module(
+    "agentbox.probes.path_probe", "path = located(paths, probe.path)\n", "path = located(paths, '/usr/bin/bash')\n"
+)
 ALWAYS_READY = module("agentbox.api.endpoints.probes", "    if verdict.ready:\n", "    if True:\n")
-NOTIFIES_EARLY = module("agentbox.api.server", "services.container.start(lambda: _notify(services))", "services.container.start(_notify(services) or (lambda: None))")  # fmt: skip
-CHECKS_PASS = module("agentbox.probes.readiness", "missing = await _checked(requirement)\n", "missing = await _checked(requirement) and ()\n")  # fmt: skip
+NOTIFIES_EARLY = module("agentbox.api.server", "(lambda: _notify(services))", "(_notify(services) or (lambda: None))")
+CHECKS_PASS = module(
+    "agentbox.probes.readiness", "await _checked(requirement)\n", "await _checked(requirement) and ()\n"
+)
 EMPTY_SET_IS_FINE = module(
     "agentbox.boot.seal",
     "    if not plan.required_programs:\n",

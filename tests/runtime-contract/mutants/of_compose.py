@@ -1,8 +1,9 @@
 """Mutants of the rendered compose file: one line of the baseline dropped or weakened."""
 
-from mutants.mutant import Mutant, create, instead, start, without
 from test_rc_015_hardening_from_outside import engine_says_baseline
 from test_rc_016_hardening_from_inside import inside_is_baseline
+
+from mutants.mutant import Mutant, create, instead, start, without
 
 FROM_OUTSIDE = (
     ("user", instead("user: '1000:1000'", "user: '0:0'"), "user"),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from harness.container import DockerBox
+
 from mutants import of_boot, of_compose
 from mutants.mutant import Mutant
 
