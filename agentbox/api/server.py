@@ -63,15 +63,28 @@ def _listeners(services: Services, at: Addresses) -> tuple[Listener, Listener]:
 async def _run(services: Services, asked: asyncio.Event) -> None:
     services.tasks.start()
     evaluating = asyncio.ensure_future(services.evaluator.run())
-    evaluating.add_done_callback(tells_bug("readiness evaluator"))  # the verdict says by itself that it is stalled
+    evaluating.add_done_callback(tells_bug("readiness evaluator"))
     try:
         if await _opened(services, asked):
             services.watch.start()
-            await asked.wait()
+            await _until(asked, evaluating)
         await _end(services)
     finally:
         evaluating.cancel()
         await asyncio.wait({evaluating})
+
+
+async def _until(asked: asyncio.Event, evaluating: "asyncio.Future[None]") -> None:
+    """Waits to be told to end. Should the evaluator end before, so does this program, for supervisord to start anew:
+    agents go on, and no box stays alive with a verdict that nobody renews. Raises what ended the evaluator."""
+    told = asyncio.ensure_future(asked.wait())
+    try:
+        await asyncio.wait({told, evaluating}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        told.cancel()
+    if evaluating.done():
+        evaluating.result()
+        raise RuntimeError("the readiness evaluator ended by itself")
 
 
 async def _opened(services: Services, asked: asyncio.Event) -> bool:

@@ -68,7 +68,7 @@ class Seal:
         self._begun = time.monotonic()
 
     def run(self) -> int:
-        """The exit code. Under strict a failed seal also stops the box. Raises for what `main` tells."""
+        """The exit code. Under strict a seal that fails, for whatever reason, also stops the box."""
         try:
             plan = self._record.load_plan()
             required = required_programs(plan)
@@ -79,7 +79,7 @@ class Seal:
             )
             with Watch(self._paths, required, self._begun + self._timeout, self._tell) as watch:
                 return self._judge(plan, watch)
-        except BootError as error:
+        except Exception as error:  # noqa: BLE001  (every failure must leave as one event; nothing is hidden)
             tell_failure(self._log, PHASE, error)
             return self._give_up()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
@@ -16,6 +16,7 @@ from agentbox.engine.files import told, write_atomically
 from agentbox.errors import AgentboxError, ExitCode
 
 T = TypeVar("T")
+_GRANTED = "granted"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +130,15 @@ class BoxState:
         for name in ("record.json", "token"):
             (self.folder / name).unlink(missing_ok=True)
 
+    def granted(self) -> list[Path]:
+        """Folders of the operator's whose access list `up --project` changed."""
+        with told(f"read {self.folder / _GRANTED}"):
+            found = self.folder / _GRANTED
+            return [Path(line) for line in found.read_text().splitlines()] if found.exists() else []
+
+    def remember_grants(self, folders: Iterable[Path]) -> None:
+        write_atomically(self.folder / _GRANTED, "".join(f"{folder}\n" for folder in sorted(set(folders))))
+
     def build_stamp(self) -> BuildStamp | None:
         return _read(self.folder / "build.json", BuildStamp)
 
@@ -137,16 +147,22 @@ class BoxState:
 
     def token(self) -> str:
         """The admin token of the running box. Raises AgentboxError (exit 8) when `up` has not read one yet."""
-        if not self.token_file.exists():
+        token = self._kept_token()
+        if not token:
             raise AgentboxError(
-                f"cannot authenticate to the box {self.folder.name}: {self.token_file} does not exist",
+                f"cannot authenticate to the box {self.folder.name}: there is no token in {self.token_file}",
                 "Run ./agentbox.sh up: it reads the token from the box.",
                 exit_code=ExitCode.NOT_RUNNING,
             )
-        return self.token_file.read_text().strip()
+        return token
 
     def keep_token(self, token: str) -> None:
-        write_atomically(self.token_file, token + "\n")
+        if token != self._kept_token():
+            write_atomically(self.token_file, token + "\n")
+
+    def _kept_token(self) -> str:
+        with told(f"read {self.token_file}"):
+            return self.token_file.read_text().strip() if self.token_file.exists() else ""
 
 
 def _read(path: Path, kind: type[T]) -> T | None:

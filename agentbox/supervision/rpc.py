@@ -8,6 +8,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from typing import Any
+from xml.parsers.expat import ExpatError
 from xmlrpc import client as xmlrpc
 
 from agentbox.errors import AgentboxError
@@ -16,7 +17,7 @@ from agentbox.supervision.secrets import SUPERVISOR_USER
 
 _TIMEOUT = 2.0  # seconds; supervisord answers in a few milliseconds
 _SHUTDOWN_STATE = 6  # supervisor.xmlrpc.Faults.SHUTDOWN_STATE: every method answers this once shutdown began
-_UNAVAILABLE = (OSError, HTTPException, xmlrpc.ProtocolError)
+_UNAVAILABLE = (OSError, HTTPException, xmlrpc.Error, ExpatError)  # ExpatError: it died in the middle of an answer
 
 
 class SupervisorUnavailable(AgentboxError):

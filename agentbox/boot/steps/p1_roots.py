@@ -60,7 +60,7 @@ def _prove(context: Context, root: str) -> None:
         ) from full
     except OSError as error:
         context.emit("WritableRootFailed", path=root, errno=_name(error), free_bytes=0)
-        raise BootError(f"cannot write {root}: {error.strerror} ({_name(error)})", _fix(root)) from error
+        raise BootError(f"cannot write {root}: {error.strerror} ({_name(error)})", _fix(root, error)) from error
     context.emit("WritableRootReady", path=root, free_bytes=free)
 
 
@@ -68,5 +68,9 @@ def _name(error: OSError) -> str:
     return errno.errorcode.get(error.errno or 0, str(error.errno))
 
 
-def _fix(root: str) -> str:
+def _fix(root: str, error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "Make room on that volume."
+    if error.errno == errno.EROFS:
+        return f"Mount {root} writable."
     return f"Give uid 1000 a writable {root}: mount it as the generated compose file does."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
@@ -37,12 +36,22 @@ def command(cli: Cli, volumes: bool, yes: bool, stop_engine: bool, undo_project:
         record = cli.known_record()
         mark = "not running" if record is None else _end(cli, engine_named(record.engine), record)
         removed = _wipe(cli) if volumes else []
-        if record is not None and record.project and undo_project:
-            take_back(Path(record.project))
+        if undo_project:
+            _undo_grants(cli)
         cli.state().forget()
         stopped = stop_engine and daemon.stop(HostPaths.of_this_user().state_root)
     cli.out.document({"shutdown": mark, "volumes_removed": removed, "daemon_stopped": stopped})
     cli.out.line(f"down ({mark}){'; volumes removed' if removed else ''}{'; dockerd stopped' if stopped else ''}")
+
+
+def _undo_grants(cli: Cli) -> None:
+    state = cli.state()
+    with cli.out.stage("project") as stage:
+        folders = state.granted()
+        for folder in folders:
+            take_back(folder)
+        state.remember_grants([])
+        stage.said = f"access lists taken back: {', '.join(map(str, folders)) or 'none'}"
 
 
 def _wipe(cli: Cli) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ import click
 
 from agentbox.cli.context import Cli
 from agentbox.errors import AgentboxError, ExitCode
+from agentbox.ids import uuid7
 
 if TYPE_CHECKING:
     from agentbox.client import BoxClient, LogItem, Task
@@ -18,6 +21,8 @@ BARE = "confined by the box alone: an agent's own confinement is not part of thi
 FAILED_ITSELF = 125
 TIMED_OUT = 124
 BY_SIGNAL = 128
+_PATIENCE_SECONDS = 15.0  # a killed API is back within two
+_RETRY_SECONDS = 0.2
 
 
 @click.command(
@@ -51,7 +56,7 @@ def command(
     try:
         with cli.client() as client:
             stdin = given.read() if given else None
-            task_id = client.submit_task(spec, timeout_s=timeout_s, input=stdin).task_id
+            task_id = _submit(client, spec, timeout_s, stdin)
             sink = _Collected() if no_stream or cli.json else _Terminal()
             task = _follow(cli, client, task_id, sink)
     except AgentboxError as error:
@@ -59,6 +64,26 @@ def command(
         return FAILED_ITSELF
     _finish(cli, task, sink)
     return exit_code(task)
+
+
+def _submit(client: BoxClient, spec: Mapping[str, Any], timeout_s: float, stdin: bytes | None) -> str:
+    """The task's id. Asked again under the same key when the answer was lost, so that nothing starts twice.
+
+    Raises BoxUnreachable at once when nothing listens at the first try, else when nothing does for 15 s.
+    """
+    import httpx  # slow to import, and only runs need it
+
+    from agentbox.client import BoxUnreachable
+
+    key, deadline, sent = f"run:{uuid7()}", time.monotonic() + _PATIENCE_SECONDS, False
+    while True:
+        try:
+            return client.submit_task(spec, timeout_s=timeout_s, input=stdin, dedup_key=key).task_id
+        except BoxUnreachable as error:
+            sent = sent or not isinstance(error.__cause__, httpx.ConnectError)
+            if not sent or time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_SECONDS)
 
 
 def _variables(env: tuple[str, ...]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from agentbox.cli.stages.validate import validated
 from agentbox.engine.bring import check
 from agentbox.engine.choose import NAMES, Engine
 from agentbox.engine.docker import Docker
-from agentbox.engine.project import prepare_project, project_folder
+from agentbox.engine.project import project_folder
 from agentbox.engine.state import BoxRecord
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _start(
     with out.stage("daemon") as stage:
         stage.said = prerequisites.start_daemon(choice)
     if wish.project is not None:
-        prepare_project(wish.project, yes=yes)
+        prerequisites.give_project(cli, choice, wish.project, yes=yes)
     stamp = None
     if isinstance(choice.engine, Docker):
         lock_and_fetch(cli, manifest, locked=locked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ from agentbox.cli.context import Cli
 from agentbox.engine import daemon, packages, reach
 from agentbox.engine.choose import Choice, choose, missing_packages
 from agentbox.engine.docker import Docker
-from agentbox.engine.project import writable
+from agentbox.engine.identity import BOX_UID
+from agentbox.engine.project import Reach, prepare_project, writable
 from agentbox.settings import HostPaths
 
 
@@ -24,7 +26,7 @@ def choose_engine(cli: Cli, asked: str) -> Choice:
 def install_missing(cli: Cli, choice: Choice, project: Path | None, *, yes: bool) -> str:
     """Installs what is missing, with consent. Returns what to say. Raises AgentboxError (exit 3) without consent."""
     wanted = missing_packages(choice.engine, build=isinstance(choice.engine, Docker))
-    if project is not None and shutil.which("setfacl") is None and not writable(project):
+    if project is not None and shutil.which("setfacl") is None and not writable(project, reach_of(choice)):
         wanted.append("acl")
     if not wanted:
         return "unchanged"
@@ -37,6 +39,19 @@ def install_missing(cli: Cli, choice: Choice, project: Path | None, *, yes: bool
     packages.install(agreed, log, lambda _name: progress.advance(1))
     progress.done()
     return f"installed {', '.join(agreed.wanted)} ({len(agreed.all)} packages)"
+
+
+def reach_of(choice: Choice) -> Reach:
+    """How this engine's box gets at a folder of the operator's."""
+    if isinstance(choice.engine, Docker):
+        return Reach()
+    return Reach(uid=BOX_UID if os.geteuid() == 0 else os.geteuid(), through_host=True)
+
+
+def give_project(cli: Cli, choice: Choice, project: Path, *, yes: bool) -> None:
+    """Lets the box's user write the folder, and remembers it for `down --project`."""
+    if prepare_project(project, reach_of(choice), yes=yes):
+        cli.state().remember_grants([*cli.state().granted(), project])
 
 
 def start_daemon(choice: Choice) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agentbox.canonical import canonical_json, digest
 from agentbox.cli.context import Cli
+from agentbox.cli.logview import Line
 from agentbox.cli.stages.image import plan_of, source_digest
 from agentbox.engine.base import Start
 from agentbox.engine.bring import Brought, bring, check
@@ -112,7 +113,7 @@ def wait(cli: Cli, engine: Engine, record: BoxRecord) -> Waited:
         return waited
     cli.out.redraw("")
     lines = boot_lines(engine, record)
-    tail = "".join(f"\n  | {line}" for line in lines[-_LOG_LINES:])
+    tail = "".join(f"\n  | {Line.of(line).for_people(color=False)}" for line in lines[-_LOG_LINES:])
     raise AgentboxError(
         f"cannot bring the box {record.name} to ready: {_why(waited)}{tail}",
         f"{fix(lines) or 'The box is left as it is.'} See ./agentbox.sh logs and ./agentbox.sh boot explain.",

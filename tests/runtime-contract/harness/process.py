@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from agentbox.engine.base import Start
@@ -93,7 +94,8 @@ class ProcessBox(Box):
 
     def kill(self) -> None:
         for pid in self.members():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def members(self) -> list[int]:
         """Every process of this box: those that carry its prefix in their environment."""

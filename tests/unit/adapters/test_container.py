@@ -86,6 +86,24 @@ async def test_a_required_orchestrator_must_open(box):
     await other.close_all()
 
 
+async def test_the_tries_of_required_slots_are_told_before_slow_others_end(box):
+    """What waits for the required slots hears of them while a slot that may fail is still at its first try."""
+    container = box.container(uses={"orchestrator": "local-process"}, required=("beads",))
+    told = []
+    await container.start(lambda: told.append({slot: state(container, slot) for slot in ("beads", "orchestrator")}))
+    assert told == [{"beads": "ok", "orchestrator": "connecting"}]
+    await container.stop()
+
+
+async def test_a_start_that_ends_the_program_tells_nothing(box):
+    """The seal of the boot must not take a program for ready that is about to end."""
+    container = box.container(uses={"orchestrator": "local-process"}, required=("orchestrator",))
+    told = []
+    with pytest.raises(CannotStart):
+        await container.start(lambda: told.append("told"))
+    assert told == []
+
+
 async def test_a_slot_that_goes_is_noticed_and_comes_back(box):
     """Its folder is taken away: down within a check, then a new instance on a new folder, without a restart."""
     async with box.started() as container:

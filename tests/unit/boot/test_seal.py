@@ -82,6 +82,16 @@ def test_a_plan_that_vanished_seals_nothing(box: PrefixBox, port: int) -> None:
     assert not box.paths.sentinel.exists()
 
 
+def test_strict_stops_the_box_when_the_sentinel_cannot_be_written(box: PrefixBox, port: int) -> None:
+    """Everything ran, and a folder stands where the sentinel goes: no seal, and under strict no box."""
+    box.script("blocks.py", f"import os, time; os.mkdir({str(box.paths.sentinel)!r}); time.sleep(60)")
+    blocker = box_program("agent-host", 30, script="blocks.py", ready=Ready(by="state"))
+    box.install(make_plan(port, (*without(default_programs(port), "agent-host"), blocker)))
+    box.start({"AGENTBOX_STRICT": "1"})
+    box.until(lambda: any(event["phase"] == "seal" for event in box.events("BootstrapFailed")))
+    assert box.wait(20) == 0
+
+
 def test_the_seal_times_out_naming_whom_it_waits_for(box: PrefixBox, port: int) -> None:
     """The seal times out naming whom it waits for."""
     box.script("slow.py", "import time; time.sleep(60)")

@@ -12,8 +12,8 @@ def test_output_is_returned() -> None:
 
 
 def test_a_failure_tells_what_the_program_said() -> None:
-    """The sentence names what was tried and the last lines of stderr."""
-    with pytest.raises(AgentboxError, match=r"cannot do it: first\n  second") as caught:
+    """The sentence names what was tried and the line that says why, then the lines that led up to it."""
+    with pytest.raises(AgentboxError, match=r"cannot do it: second\n  \| first") as caught:
         run(["sh", "-c", "echo first >&2; echo second >&2; exit 3"], doing="do it", hint="mend it")
     assert caught.value.exit_code is ExitCode.ENGINE
     assert caught.value.hint == "mend it"
