@@ -4,6 +4,7 @@ import asyncio
 import signal
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from agentbox.api.application import Application
 from agentbox.api.connection import Bounds
@@ -78,8 +79,9 @@ async def _until(asked: asyncio.Event, evaluating: "asyncio.Future[None]") -> No
     """Waits to be told to end. Should the evaluator end before, so does this program, for supervisord to start anew:
     agents go on, and no box stays alive with a verdict that nobody renews. Raises what ended the evaluator."""
     told = asyncio.ensure_future(asked.wait())
+    either: set[asyncio.Future[Any]] = {told, evaluating}
     try:
-        await asyncio.wait({told, evaluating}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     finally:
         told.cancel()
     if evaluating.done():
