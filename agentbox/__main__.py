@@ -1,5 +1,15 @@
 """`python -m agentbox` is the command line."""
 
-from agentbox.cli.main import main
+import signal
 
-main()
+
+def start() -> None:
+    """Ctrl-C while modules are being imported ends the process without a traceback; then `main` answers for it."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from agentbox.cli.main import main
+
+    main()
+
+
+start()

@@ -89,4 +89,22 @@ class Cli:
         from agentbox.client import BoxClient
 
         record = self.running_record()
-        return BoxClient(record.api_url, token=self.state().token())
+        return BoxClient(record.api_url, token=self.token(record))
+
+    def token(self, record: BoxRecord) -> str:
+        """The admin token of the box: the one kept by `up`, else given to it as a secret, else read from the box."""
+        from agentbox.engine.choose import engine_named
+        from agentbox.engine.secrets import collect
+        from agentbox.settings import Paths
+
+        if kept := self.state().kept_token():
+            return kept
+        name = self.load_manifest().usable.api.token_env
+        try:
+            found = (
+                collect([name], self.manifest).get(name)
+                or engine_named(record.engine).read(record, str(Paths().api_key)).decode()
+            )
+        except (AgentboxError, OSError):  # it does not run, or has made none yet: say what to do about it
+            return self.state().token()
+        return found.strip()

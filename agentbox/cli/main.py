@@ -152,7 +152,8 @@ def _say_usage(out: Output, error: click.ClickException) -> None:
 def _host_trouble(error: OSError, words: list[str]) -> AgentboxError:
     """The sentence for a disk or a right that no part of the program expected to miss."""
     verb = next((word for word in words if word in VERBS), "agentbox")
-    where = f": {error.filename}" if error.filename else ""
+    place = error.filename2 or error.filename  # of a copy the second is where it goes
+    where = f": {place}" if place else ""
     return AgentboxError(
         f"cannot finish {verb}{where}: {error.strerror}", "Mend that and run the command again; it goes on from there."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import click
@@ -42,5 +43,13 @@ def _section(name: str, command: click.Command, parent: click.Context) -> str:
     return f"## {name}\n```\n{command.get_help(context)}\n```\n"
 
 
-if __name__ == "__main__":
+def main(arguments: list[str]) -> int:
+    """Writes the page; with `--check` compares instead, and returns 1 when it is stale."""
+    if "--check" in arguments:
+        return int(TARGET.read_text() != page())
     TARGET.write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

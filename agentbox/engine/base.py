@@ -71,6 +71,10 @@ class Engine(Protocol):
         """Changes the files that the box reads, and not the box."""
         ...
 
+    def same_secrets(self, start: Start) -> bool:
+        """True when the box has the values of its secrets that it would be started with."""
+        ...
+
     def find(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
         """A box of ours that runs though its record is lost: not settled."""
         ...

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from agentbox.engine.base import Engine, Running, Start
-from agentbox.engine.compose import same_secrets
 from agentbox.engine.state import BoxRecord
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.plan.drift import drift
@@ -32,8 +31,9 @@ class Needed:
     because: str = ""
 
 
-def needed(start: Start, last: BoxRecord | None, running: Running) -> Needed:
+def needed(engine: Engine, start: Start, last: BoxRecord | None) -> Needed:
     """Compares what the box was started from with what it would be started from now."""
+    running = engine.inspect(last) if last else Running("absent")
     if last is None or running.state == "absent":
         return Needed("start", "new")
     if not last.settled:
@@ -45,7 +45,7 @@ def needed(start: Start, last: BoxRecord | None, running: Running) -> Needed:
         return Needed("recreate", ", ".join([*found.rebuild, *found.recreate]))
     if running.state != "running":
         return Needed("recreate" if running.state == "restarting" else "start", running.state)
-    if found.boot or not same_secrets(start):
+    if found.boot or not engine.same_secrets(start):
         return Needed("boot", ", ".join(found.boot) or "a secret changed")
     return Needed("apply", ", ".join(found.live)) if found.live else Needed("nothing")
 
@@ -68,7 +68,7 @@ def bring(engine: Engine, start: Start, last: BoxRecord | None, *, apply_live: A
     `failed_boot`: the box runs but its boot has failed, so it is booted again even if nothing changed. The record is
     unsettled for as long as the change takes. Raises AgentboxError (exit 6) when the engine fails.
     """
-    found = needed(start, last, engine.inspect(last) if last else Running("absent"))
+    found = needed(engine, start, last)
     if found.need in {"nothing", "apply"} and failed_boot:
         found = Needed("boot", "its boot had failed")
     if found.need == "nothing" and last is not None:
@@ -86,7 +86,7 @@ def _change(
     if last is None or found.need in {"start", "recreate"}:
         again = found.need == "recreate"
         record = engine.start(replace(start, recreate=again))
-        return record, f"new container ({found.because})" if again else "started"
+        return record, f"recreated ({found.because})" if again else "started"
     if found.need == "apply":
         record = engine.rewrite(start, last)
         if apply_live(record):

@@ -54,23 +54,21 @@ def write_folder(start: Start) -> None:
     write_secrets(secrets_of(start.state), given(start))
 
 
+def secrets_of(state: BoxState) -> Path:
+    """The folder of a container's secret files."""
+    return state.compose_dir / "secrets"
+
+
 def given(start: Start) -> dict[str, str]:
     """Every secret of the plan with its value, "" while it has none."""
     return {name: start.secrets.get(name, "") for name in start.plan.secrets}
 
 
-def secrets_of(state: BoxState) -> Path:
-    """The folder of a box's secret files."""
-    return state.compose_dir / "secrets"
-
-
-def same_secrets(start: Start) -> bool:
-    """True when the files of the box hold the values that it would be started with."""
-    folder = secrets_of(start.state)
+def same_secrets(start: Start, folder: Path) -> bool:
+    """True when the files of a box hold the values that it would be started with."""
     with told(f"read {folder}"):
-        return all(
-            (folder / name).exists() and (folder / name).read_text() == value for name, value in given(start).items()
-        )
+        files = {folder / name: value for name, value in given(start).items()}
+        return all(path.exists() and path.read_text() == value for path, value in files.items())
 
 
 def write_secrets(folder: Path, values: Mapping[str, str]) -> None:

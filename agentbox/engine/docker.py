@@ -11,7 +11,7 @@ from typing import Any, Literal
 from agentbox.engine import hostlimits, ports, reach
 from agentbox.engine.base import Running, Start
 from agentbox.engine.command import succeeds
-from agentbox.engine.compose import compose, write_folder
+from agentbox.engine.compose import compose, same_secrets, secrets_of, write_folder
 from agentbox.engine.dockercall import docker, lines_of_client
 from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.errors import AgentboxError, ExitCode
@@ -75,6 +75,9 @@ class Docker:
             image_id=start.image_id, plan_digest=start.plan.digest, project=str(start.project or ""),
             strict=start.strict, hooks=dict(start.hooks), test_hooks=start.plan.test_hooks, folder=str(start.state.compose_dir), apply=dict(start.plan.apply), made_of=start.made_of,
         )  # fmt: skip
+
+    def same_secrets(self, start: Start) -> bool:
+        return same_secrets(start, secrets_of(start.state))
 
     def find(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
         """A box of ours that runs though its record is lost."""

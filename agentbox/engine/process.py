@@ -13,6 +13,7 @@ from pathlib import Path
 
 from agentbox.engine import hostlimits, ports
 from agentbox.engine.base import Running, Start
+from agentbox.engine.compose import same_secrets
 from agentbox.engine.daemon import start_ticks
 from agentbox.engine.files import told, write_in_place
 from agentbox.engine.identity import BOX_UID, become_box_user, require_readable
@@ -78,6 +79,9 @@ class Process:
             start_ticks=start_ticks(pid), apply=dict(start.plan.apply), made_of=start.made_of,
         )  # fmt: skip
 
+    def same_secrets(self, start: Start) -> bool:
+        return same_secrets(start, Paths(self.root(start)).mounted_secrets)
+
     def find(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
         """A box of ours that runs though its record is lost."""
         root = _root(name, state)
@@ -94,10 +98,8 @@ class Process:
         return Running("running" if alive else "exited" if Path(record.root).exists() else "absent")
 
     def stop(self, record: BoxRecord, seconds: int) -> None:
-        """Also ends what a killed supervisord left behind."""
         if self.inspect(record).state == "running":
             self._stop(record.pid, Path(record.root), seconds)
-        end(Path(record.root), _KILL_SECONDS)
 
     def _stop(self, pid: int, root: Path, seconds: int) -> None:
         ticks = start_ticks(pid)
@@ -117,7 +119,9 @@ class Process:
         )
 
     def remove(self, record: BoxRecord, *, volumes: bool) -> None:
+        """Also ends what a killed supervisord left behind."""
         root = Path(record.root)
+        end(root, _KILL_SECONDS)
         if volumes:
             shutil.rmtree(root, ignore_errors=False)
             return
@@ -161,6 +165,7 @@ def lay_out(paths: Paths, start: Start) -> None:
         paths.venv.symlink_to(sys.prefix)
     for name in start.plan.secrets:
         secret = paths.mounted_secrets / name
+        secret.unlink(missing_ok=True)  # 0400: its owner may not open it to write
         secret.write_text(start.secrets.get(name, ""))
         secret.chmod(0o400)
     if os.geteuid() == 0:

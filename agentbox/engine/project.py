@@ -49,6 +49,12 @@ def prepare_project(project: Path, reach: Reach, *, yes: bool) -> bool:
     """
     if writable(project, reach):
         return False
+    if reach.uid not in (BOX_UID, 0) and reach.through_host:  # the caller's own rights: no access list mends those
+        raise AgentboxError(
+            f"cannot use {project} as the workspace: you cannot write it",
+            "Take a folder of your own.",
+            exit_code=ExitCode.PREREQUISITE,
+        )
     grant = _grant(project)
     command = shlex.join(["setfacl", "-R", *grant, str(project)])
     if not (yes or _asked(command)):

@@ -147,7 +147,7 @@ class BoxState:
 
     def token(self) -> str:
         """The admin token of the running box. Raises AgentboxError (exit 8) when `up` has not read one yet."""
-        token = self._kept_token()
+        token = self.kept_token()
         if not token:
             raise AgentboxError(
                 f"cannot authenticate to the box {self.folder.name}: there is no token in {self.token_file}",
@@ -157,10 +157,11 @@ class BoxState:
         return token
 
     def keep_token(self, token: str) -> None:
-        if token != self._kept_token():
+        if token != self.kept_token():
             write_atomically(self.token_file, token + "\n")
 
-    def _kept_token(self) -> str:
+    def kept_token(self) -> str:
+        """The same, "" when none is kept."""
         with told(f"read {self.token_file}"):
             return self.token_file.read_text().strip() if self.token_file.exists() else ""
 

@@ -5,7 +5,10 @@ Engines: docker (column D) and process (column H). The podman column (P) of the 
 
 from __future__ import annotations
 
+import fcntl
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -16,6 +19,7 @@ from harness.pool import Pool
 from harness.process import ProcessBox
 
 ENGINES = ("docker", "process")
+LOCK = Path(tempfile.gettempdir()) / "agentbox-runtime-contract.lock"
 READ_ONLY = ("running_docker", "running_process", "running")
 
 
@@ -43,7 +47,18 @@ def _turn(item: pytest.Item) -> int:
 
 
 @pytest.fixture(scope="session")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Images:
+def alone() -> Iterator[None]:
+    """The contract's boxes have one name and one pair of ports on a machine: two runs at once would end each other's."""
+    with LOCK.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pytest.exit(f"another run of the runtime contract is under way: it holds {LOCK}", returncode=7)
+        yield
+
+
+@pytest.fixture(scope="session")
+def images(alone: None, tmp_path_factory: pytest.TempPathFactory) -> Images:
     """Both images of the contract's manifest, built by the product."""
     return build_images(tmp_path_factory.mktemp("images"))
 
@@ -53,7 +68,7 @@ def pool(images: Images, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
     """All boxes of the session."""
     pool = Pool(tmp_path_factory.mktemp("boxes"), images)
     yield pool
-    pool.clear()
+    pool.close()
 
 
 @pytest.fixture

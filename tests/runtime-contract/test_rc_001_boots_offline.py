@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.box import API_PORT, NAME
-from harness.container import DockerBox, docker
+from harness.container import NETWORK, DockerBox, docker
 from harness.offline import network_reachable, offline
 from harness.process import ProcessBox
 from harness.waiting import wait_for
@@ -22,7 +22,7 @@ def test_rc_001_docker(docker_box: Callable[..., DockerBox]) -> None:
     """A container that is plugged into no network reaches ready; asked from inside, since nothing else can ask it."""
     box = docker_box()
     box.create()
-    docker("network", "disconnect", f"{NAME}_agentbox", NAME)
+    docker("network", "disconnect", NETWORK, NAME)
     docker("start", NAME)
     assert box.inspect()["NetworkSettings"]["Networks"] == {}
     body = wait_for(lambda: _ready_inside(box), SECONDS, lambda: f"ready without network; {box.log_lines()[-5:]}")

@@ -12,8 +12,8 @@ from harness.waiting import wait_for
 
 LIVE_SECONDS = 0.1
 SLOW = {
-    "slot": {"AGENTBOX_TEST_DELAY_SLOT": "orchestrator:5"},
-    "program": {"AGENTBOX_TEST_DELAY_PROGRAM": "agent-host:5"},
+    "slot": (5, {"AGENTBOX_TEST_DELAY_SLOT": "orchestrator:5"}),
+    "program": (2, {"AGENTBOX_TEST_DELAY_PROGRAM": "agent-host:2"}),
 }
 
 
@@ -46,5 +46,6 @@ def probes_are_distinct(box: Box, seconds: float = 5) -> None:
 
 @pytest.mark.parametrize("slow", SLOW)
 def test_rc_008(make_box: Callable[..., Box], slow: str) -> None:
-    """The required slot, then the program behind it, delayed by 5 s."""
-    probes_are_distinct(make_box(hooks=SLOW[slow]))
+    """The required slot delayed by 5 s; the program behind it by 2 s."""
+    seconds, hooks = SLOW[slow]
+    probes_are_distinct(make_box(hooks=hooks), seconds)

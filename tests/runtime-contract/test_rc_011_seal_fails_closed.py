@@ -86,7 +86,7 @@ def dead_program_seals_nothing(box: Box) -> None:
 
 
 def timeout_seals_nothing(box: Box) -> None:
-    """The predicate, of a box whose agent-host takes 4 s and whose seal waits for 2: also later there is no sentinel."""
+    """The predicate, of a box whose agent-host takes 3 s and whose seal waits for 1: also later there is no sentinel."""
     box.start()
     late = box.wait_event("BootstrapSealTimeout", 10)
     assert "agent-host" in late["waiting_for"]
@@ -158,7 +158,7 @@ def test_rc_011_dead_program(make_box: Callable[..., Box]) -> None:
 def test_rc_011_timeout(make_box: Callable[..., Box]) -> None:
     """A required program is not ready in time."""
     timeout_seals_nothing(
-        make_box(hooks={"AGENTBOX_TEST_DELAY_PROGRAM": "agent-host:4", "AGENTBOX_TEST_SEAL_TIMEOUT": "2"})
+        make_box(hooks={"AGENTBOX_TEST_DELAY_PROGRAM": "agent-host:3", "AGENTBOX_TEST_SEAL_TIMEOUT": "1"})
     )
 
 

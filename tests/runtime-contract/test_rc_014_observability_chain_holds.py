@@ -6,11 +6,10 @@ Columns D and H.
 
 import json
 from collections.abc import Callable
-from ipaddress import ip_network
 
 from harness.box import MANIFEST, METRICS_PORT, Box
 from harness.collector import collector
-from harness.container import DockerBox, docker
+from harness.container import NETWORK, DockerBox, docker
 from harness.waiting import wait_for
 
 DEFAULT_PORT = 9091
@@ -56,7 +55,7 @@ def test_rc_014_quiet(running: Box) -> None:
 def test_rc_014_log_level_and_traces(make_box: Callable[..., Box]) -> None:
     """log_level = debug and an endpoint: both in compose, in the programs' environment, in `/v1/meta`, and in effect."""
     with collector() as traces:
-        endpoint = f"http://{_host()}:{traces.port}"
+        endpoint = f"http://{_host_as_seen_by(make_box())}:{traces.port}"
         wanted = f'log_level = "debug", otlp_endpoint = "{endpoint}", metrics_port = '
         box = make_box(manifest=MANIFEST.replace("metrics_port = ", wanted))
         box.start()
@@ -74,7 +73,10 @@ def test_rc_014_log_level_and_traces(make_box: Callable[..., Box]) -> None:
         assert b"agentbox" in spans[0][1]
 
 
-def _host() -> str:
-    """An address of this host that boxes of either engine reach: that of the engine's default bridge."""
-    config = json.loads(docker("network", "inspect", "bridge"))[0]["IPAM"]["Config"][0]
-    return config.get("Gateway") or str(next(ip_network(config["Subnet"]).hosts()))
+def _host_as_seen_by(box: Box) -> str:
+    """An address of this host that a box of that engine reaches: for a container the gateway of its network."""
+    if not isinstance(box, DockerBox):
+        return "127.0.0.1"
+    box.create()
+    gateway: str = json.loads(docker("network", "inspect", NETWORK))[0]["IPAM"]["Config"][0]["Gateway"]
+    return gateway

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from harness.container import DockerBox
+from harness.container import NETWORK, DockerBox
 
 from agentbox.settings import CHECKOUT
 
@@ -66,7 +66,7 @@ def _namespaces_and_mounts(box: DockerBox, found: dict[str, Any]) -> None:
     modes = [host[name] for name in ("IpcMode", "PidMode", "UTSMode", "UsernsMode")]
     assert modes == ["private", "", "", ""], "namespaces"
     assert not host["Devices"], "devices"
-    assert host["NetworkMode"] == "agentbox-rc_agentbox", "network"
+    assert host["NetworkMode"] == NETWORK, "network"
     published = [binding for bindings in (host["PortBindings"] or {}).values() for binding in bindings]
     assert len(published) == 2, "ports"
     assert {binding["HostIp"] for binding in published} == {"127.0.0.1"}, "published address"

@@ -12,7 +12,7 @@ from harness.benches import keep, livez
 from harness.box import API_PORT, Box
 from harness.images import Images
 
-RUNS, STARTS, WARM_UPS = 3, 4, 1
+RUNS, STARTS, WARM_UPS = 3, 3, 1
 START_SECONDS = 2.5
 LIVEZ_MS = 30.0
 PSS_MIB = 160.0

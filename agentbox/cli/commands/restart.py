@@ -52,7 +52,7 @@ def command(cli: Cli, no_wait: bool) -> None:
         with out.stage("ready") as stage:
             waited = start.wait(cli, engine, record)
             stage.said = f"boot {waited.verdict['boot_id'][:13]}"
-        start.keep_token(cli, engine, record, wanted.plan)
+        start.keep_token(cli, record, wanted)
     boot = waited.verdict["boot_id"]
     out.document({"ready": True, "name": record.name, "boot_id": boot, "seconds_to_ready": round(waited.seconds, 3)})
     out.line(f"ready: {record.api_url}")

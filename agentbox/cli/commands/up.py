@@ -20,8 +20,8 @@ from agentbox.engine.project import project_folder
 from agentbox.engine.state import BoxRecord
 
 if TYPE_CHECKING:
+    from agentbox.engine.base import Start
     from agentbox.engine.waiting import Waited
-    from agentbox.plan.model import Plan
 
 
 @click.command(name="up")
@@ -49,7 +49,7 @@ def command(
     """
     with cli.state().exclusively():
         wish = Wish(strict=strict, test_hooks=allow_test_hooks, hooks=start.hooks_given())
-        engine, record, plan = _start(cli, asked, force_build, locked, yes, wish, project)
+        engine, record, wanted = _start(cli, asked, force_build, locked, yes, wish, project)
         if no_wait:
             cli.out.document({"ready": None, "name": record.name, "engine": record.engine, "url": record.api_url})
             cli.out.line(f"started: {record.api_url}   (./agentbox.sh status tells when it is ready)")
@@ -57,13 +57,13 @@ def command(
         with cli.out.stage("ready") as stage:
             waited = start.wait(cli, engine, record)
             stage.said = f"boot {waited.verdict['boot_id'][:13]}"
-        token = start.keep_token(cli, engine, record, plan)
+        token = start.keep_token(cli, record, wanted)
     _say_ready(cli, record, token, waited, engine.protections_absent)
 
 
 def _start(
     cli: Cli, asked: str, force_build: bool, locked: bool, yes: bool, wish: Wish, project: Path | None
-) -> tuple[Engine, BoxRecord, Plan]:
+) -> tuple[Engine, BoxRecord, Start]:
     """Stages 1 to 8."""
     out = cli.out
     with out.stage("validate") as stage:
@@ -94,7 +94,7 @@ def _start(
         wanted = start.start_of(cli, manifest, stamp, wish)
         brought = start.bring_up(cli, choice.engine, wanted)
         stage.said = brought.did
-    return choice.engine, brought.record, wanted.plan
+    return choice.engine, brought.record, wanted
 
 
 def _say_ready(cli: Cli, record: BoxRecord, token: Path, waited: Waited, absent: tuple[str, ...]) -> None:

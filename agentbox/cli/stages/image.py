@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,8 +41,17 @@ def build_key(manifest: Manifest, lock: Path, *, test_hooks: bool) -> str:
 
 
 def source_digest() -> str:
-    """Digest of every source file that an image, or a box on the plain host, is made of."""
-    return digest(canonical_json({name: file_sha256(CHECKOUT / name) for name in _tracked()}))
+    """Digest of every source file that an image is made of."""
+    return _digest_of(_tracked())
+
+
+def running_source_digest() -> str:
+    """Digest of what a box on the plain host runs: the package and its data, as they lie there."""
+    return _digest_of(_on_disk(("agentbox", "config", "schema")))
+
+
+def _digest_of(names: Iterable[str]) -> str:
+    return digest(canonical_json({name: file_sha256(CHECKOUT / name) for name in names}))
 
 
 def plan_of(manifest: Manifest, lock: Path, *, test_hooks: bool) -> Plan:
@@ -56,8 +66,7 @@ def plan_of(manifest: Manifest, lock: Path, *, test_hooks: bool) -> Plan:
 
 def _tracked() -> list[str]:
     if not (CHECKOUT / ".git").exists():
-        files = [path for name in _SOURCES for path in [CHECKOUT / name, *(CHECKOUT / name).rglob("*")]]
-        return sorted(str(path.relative_to(CHECKOUT)) for path in files if path.is_file() and path.suffix != ".pyc")
+        return _on_disk(_SOURCES)
     listed = subprocess.run(
         ["git", "-C", str(CHECKOUT), "ls-files", "-z", "--", *_SOURCES], capture_output=True, text=True, check=False
     )
@@ -68,6 +77,11 @@ def _tracked() -> list[str]:
             exit_code=ExitCode.USAGE,
         )
     return [name for name in listed.stdout.split("\0") if name and (CHECKOUT / name).is_file()]
+
+
+def _on_disk(names: Sequence[str]) -> list[str]:
+    files = [path for name in names for path in [CHECKOUT / name, *(CHECKOUT / name).rglob("*")]]
+    return sorted(str(path.relative_to(CHECKOUT)) for path in files if path.is_file() and path.suffix != ".pyc")
 
 
 def build_and_load(cli: Cli, engine: Docker, manifest: Manifest, *, force: bool, test_hooks: bool = False) -> Image:

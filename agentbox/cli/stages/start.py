@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from agentbox.canonical import canonical_json, digest
 from agentbox.cli.context import Cli
 from agentbox.cli.logview import Line
-from agentbox.cli.stages.image import plan_of, source_digest
+from agentbox.cli.stages.image import plan_of, running_source_digest
 from agentbox.engine.base import Start
 from agentbox.engine.bring import Brought, bring, check
-from agentbox.engine.choose import Engine
+from agentbox.engine.choose import Engine, engine_named
 from agentbox.engine.meaning import meaning
 from agentbox.engine.secrets import collect
 from agentbox.engine.state import BoxRecord, BuildStamp
 from agentbox.engine.waiting import SILENT, Waited, ask_ready, boot_lines, failure, fix, wait_until_ready
 from agentbox.errors import AgentboxError, ExitCode
-from agentbox.plan.model import Plan
 from agentbox.settings import Paths, environment
+from agentbox.supervision.secrets import is_placeholder
 
 if TYPE_CHECKING:
     from agentbox.manifest import Manifest
@@ -63,7 +63,7 @@ def start_of(cli: Cli, manifest: Manifest, stamp: BuildStamp | None, wish: Wish)
     """Everything that a box is started from."""
     plan = plan_of(manifest, cli.lock, test_hooks=wish.test_hooks)
     hooks = wish.hooks if wish.test_hooks else {}
-    parts = [stamp.image_id if stamp else source_digest(), str(wish.project or ""), wish.strict, dict(hooks)]
+    parts = [stamp.image_id if stamp else running_source_digest(), str(wish.project or ""), wish.strict, dict(hooks)]
     return Start(
         plan=plan, manifest=manifest.raw, state=cli.state(), image_ref=stamp.reference if stamp else "",
         image_id=stamp.image_id if stamp else "", project=wish.project, strict=wish.strict, hooks=hooks,
@@ -129,10 +129,12 @@ def _why(waited: Waited) -> str:
     return f"after {waited.seconds:.0f} s still missing: {missing[0]}{more}" + "".join(f", {m}" for m in missing[1:])
 
 
-def keep_token(cli: Cli, engine: Engine, record: BoxRecord, plan: Plan) -> Path:
-    """Reads the admin token once through the engine into the state folder (0600)."""
-    state = cli.state()
-    given = collect([plan.api.token_env], cli.manifest) if plan.api.token_env else {}
-    token = given.get(plan.api.token_env) or engine.read(record, str(Paths().api_key)).decode().strip()
-    state.keep_token(token)
-    return state.token_file
+def keep_token(cli: Cli, record: BoxRecord, wanted: Start) -> Path:
+    """Keeps the admin token in the state folder (0600): the one that the box was given, else the one that it made.
+
+    Read anew, because a secret that changed since is the box's token now. Raises AgentboxError (exit 6).
+    """
+    given = wanted.secrets.get(wanted.plan.api.token_env, "")
+    token = ("" if is_placeholder(given) else given) or engine_named(record.engine).read(record, str(Paths().api_key)).decode()
+    cli.state().keep_token(token.strip())
+    return cli.state().token_file

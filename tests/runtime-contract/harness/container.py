@@ -19,6 +19,8 @@ from harness.overlay import baked, lay_over
 from harness.plans import plan_of
 
 OVERRIDE = "override.yml"
+VOLUMES = ("branches", "state", "workspace")
+NETWORK = f"{NAME}_agentbox"
 _SMALL = {"driver_opts": {"type": "tmpfs", "device": "tmpfs", "o": "size=8m,uid=1000,gid=1000"}}
 
 
@@ -140,8 +142,16 @@ class DockerBox(Box):
         return 1
 
     def remove(self) -> None:
-        if (self.compose_folder / OVERRIDE).exists():
-            self.compose("down", "--volumes", "--timeout", "0")
+        """All but the network, which the next box finds as it needs it; `remove_network` ends that."""
+        if self.exists():
+            docker("rm", "--force", NAME)
+        docker("volume", "rm", "--force", *(f"{NAME}-{name}" for name in VOLUMES))
+
+
+def remove_network() -> None:
+    """What `remove` leaves."""
+    if docker("network", "ls", "--quiet", "--filter", f"name=^{NETWORK}$"):
+        docker("network", "rm", NETWORK)
 
 
 def docker(*words: str) -> str:

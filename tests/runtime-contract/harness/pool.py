@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.box import Box, Options
-from harness.container import DockerBox
+from harness.container import DockerBox, remove_network
 from harness.images import Images
 from harness.process import ProcessBox
 
@@ -42,6 +42,11 @@ class Pool:
         box, self._box, self._shared = self._box, None, ""
         if box is not None:
             box.remove()
+
+    def close(self) -> None:
+        """Leaves nothing."""
+        self.clear()
+        remove_network()
 
     def _new(self, engine: str, options: Options) -> Box:
         self._made += 1

@@ -78,7 +78,7 @@ MUTANTS = (
     Mutant("RC-011", "dead-program-is-fine", dead_program_seals_nothing, "0 == 1",
            {"hooks": {"AGENTBOX_TEST_DELAY_PROGRAM": "agent-host:30"}, "files": SLEEPS_INSTEAD}),
     Mutant("RC-011", "late-is-fine", timeout_seals_nothing, "sealed without BootstrapSealTimeout",
-           {"hooks": {"AGENTBOX_TEST_DELAY_PROGRAM": "agent-host:4", "AGENTBOX_TEST_SEAL_TIMEOUT": "2"}, "files": SLEEPS_INSTEAD}),
+           {"hooks": {"AGENTBOX_TEST_DELAY_PROGRAM": "agent-host:3", "AGENTBOX_TEST_SEAL_TIMEOUT": "1"}, "files": SLEEPS_INSTEAD}),
     Mutant("RC-011", "written-in-place", killed_while_writing_leaves_none, "a killed seal left a sentinel",
            {"files": WRITES_IN_PLACE}, ready),
 )  # fmt: skip
