@@ -135,6 +135,8 @@ def keep_token(cli: Cli, record: BoxRecord, wanted: Start) -> Path:
     Read anew, because a secret that changed since is the box's token now. Raises AgentboxError (exit 6).
     """
     given = wanted.secrets.get(wanted.plan.api.token_env, "")
-    token = ("" if is_placeholder(given) else given) or engine_named(record.engine).read(record, str(Paths().api_key)).decode()
+    token = ("" if is_placeholder(given) else given) or engine_named(record.engine).read(
+        record, str(Paths().api_key)
+    ).decode()
     cli.state().keep_token(token.strip())
     return cli.state().token_file
