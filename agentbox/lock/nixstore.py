@@ -1,10 +1,12 @@
 """The Nix store, as far as locked files need it: store paths, validity, adding, GC roots. Works with Nix 2.8."""
 
+import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from agentbox.errors import AgentboxError, ExitCode
@@ -90,6 +92,22 @@ def root_paths(folder: Path, paths: Iterable[str]) -> None:
     """Keeps these store paths from garbage collection as long as `folder` exists. Raises AgentboxError (exit 6)."""
     wanted = sorted(set(paths))
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with _alone(folder):
+        _root_paths(folder, wanted)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Two at once would trip over the links that the other one's Nix is about to rename."""
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
+def _root_paths(folder: Path, wanted: Sequence[str]) -> None:
     if sorted(str(link.readlink()) for link in folder.iterdir() if link.is_symlink()) == wanted:
         return
     # Nix names the links of one call file, file-2, file-3 and so on; old ones are overwritten.

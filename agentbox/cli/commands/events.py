@@ -68,29 +68,37 @@ def show(cli: Cli, seq: int) -> None:
 
 
 @command.command()
-@click.argument("directory", type=DIRECTORY)
+@click.argument("directory", type=DIRECTORY, required=False)
 @click.option(
     "--anchor", metavar="SEQ:HASH", callback=_anchor, help="A record known from elsewhere; with it a cut tail is found."
 )
 @click.pass_obj
-def verify(cli: Cli, directory: Path, anchor: tuple[int, str] | None) -> int:
-    """Check a journal folder; needs no box and no manifest.
+def verify(cli: Cli, directory: Path | None, anchor: tuple[int, str] | None) -> int:
+    """Check the journal of the running box, or a journal folder DIRECTORY, which needs no box and no manifest.
 
     Every record, every link, every seal. Exit 1 with file, line and record when something was edited, removed,
-    inserted, moved or spliced. A tail that was cut off whole is found with --anchor only.
+    inserted, moved or spliced. A tail that was cut off whole is found with DIRECTORY and --anchor only.
     """
     from agentbox.adapters.events.verify import verify as check
 
-    report = check(directory, anchor=anchor)
-    cli.out.document(report.to_wire())
-    if report.error is not None:
-        where = f"{report.error.file}:{report.error.line}" if report.error.line else report.error.file
-        record = "" if report.error.seq is None else f", record {report.error.seq}"
-        cli.out.line(f"damaged: {where}{record}: {report.error.reason}")
+    if directory is None and anchor is not None:
+        raise click.UsageError("--anchor goes with DIRECTORY")
+    report = check(directory, anchor=anchor).to_wire() if directory is not None else _verified_by_box(cli)
+    cli.out.document(report)
+    if (error := report["error"]) is not None:
+        where = f"{error['file']}:{error['line']}" if error["line"] else error["file"]
+        record = "" if error["seq"] is None else f", record {error['seq']}"
+        cli.out.line(f"damaged: {where}{record}: {error['reason']}")
         return ExitCode.BAD
-    records = "no record" if report.last_seq < 0 else f"records {report.first_seq} to {report.last_seq}"
-    cli.out.line(f"sound: {records}, tail {report.last_seq}:{report.tail_hash}")
+    records = "no record" if report["last_seq"] < 0 else f"records {report['first_seq']} to {report['last_seq']}"
+    cli.out.line(f"sound: {records}, tail {report['last_seq']}:{report['tail_hash']}")
     return ExitCode.DONE
+
+
+def _verified_by_box(cli: Cli) -> Mapping[str, Any]:
+    with cli.client() as client:
+        found: Mapping[str, Any] = client.call("verify_events", body={})
+    return found
 
 
 @command.command()

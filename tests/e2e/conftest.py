@@ -1,0 +1,44 @@
+"""Fixtures of the end-to-end stories: real boxes, each with a name and ports of its own, removed at the end.
+
+A story that did not run has not been told: a skip is an error here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from desk import Desk
+
+NAME = "agentbox-e2e"
+PORT = 29090
+MakeDesk = Callable[..., Desk]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Turns a skip into a failure."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"skipped in the end-to-end stories: {report.longrepr}"
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """The box of a module: brought up by its first story, taken down after its last."""
+    made = Desk(tmp_path_factory.mktemp("desk"), NAME, PORT)
+    made.down()  # whatever an earlier run that was killed left
+    yield made
+    made.down()
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Desk]:
+    """A second box, which does not run yet."""
+    made = Desk(tmp_path / "other", f"{NAME}-other", PORT + 2)
+    made.down()
+    yield made
+    made.down()

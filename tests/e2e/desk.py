@@ -1,0 +1,154 @@
+"""An operator's desk: a manifest, a state folder, and the command as an operator types it. Everything is real."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agentbox.settings import CHECKOUT
+
+T = TypeVar("T")
+PYTHON = "/opt/agentbox/venv/bin/python"
+_PID_OF = (
+    "import sys; from agentbox.settings import Paths; from agentbox.supervision.rpc import SupervisorClient;"
+    "print(SupervisorClient(Paths()).states()[sys.argv[1]].pid)"
+)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    def error(self) -> tuple[str, str]:
+        """The sentence and the hint; fails unless it is one sentence in the house's form, without a traceback."""
+        assert "Traceback" not in self.err, self.err
+        lines = self.err.splitlines()
+        at = next((n for n, line in enumerate(lines) if line.startswith("agentbox: cannot ")), None)
+        assert at is not None, self.err
+        rest = [line.strip() for line in lines[at + 1 :] if not line.startswith("  | ")]
+        assert len(rest) <= 1, self.err
+        return lines[at].removeprefix("agentbox: "), "".join(rest)
+
+
+@dataclass
+class Desk:
+    """One box: its name, its two ports, its manifest in `folder` and its state beside it."""
+
+    folder: Path
+    name: str
+    port: int
+    extra: str = ""  # more of the manifest
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.write()
+
+    @property
+    def manifest(self) -> Path:
+        return self.folder / "agentbox.toml"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state" / self.name
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def write(self, extra: str | None = None) -> None:
+        """The manifest, with these lines more."""
+        self.extra = self.extra if extra is None else extra
+        head = f'meta = {{ schema_version = 1, name = "{self.name}" }}\n'
+        ports = f"api.port = {self.port}\nobservability.metrics_port = {self.port + 1}\n"
+        slots = 'adapters.pods.use = "off"\nadapters.memory.use = "off"\n'
+        self.manifest.write_text(head + ports + slots + self.extra)
+
+    def environ(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AGENTBOX_STATE", "DOCKER_"))}
+        return {**kept, "AGENTBOX_STATE_DIR": str(self.folder / "state"), **self.environment}
+
+    def argv(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "agentbox", "--manifest", str(self.manifest), *words]
+
+    def __call__(self, *words: str, timeout: float = 120, given: str | None = None) -> Ran:
+        """Runs one agentbox command to its end; no terminal."""
+        done = subprocess.run(
+            self.argv(*words), cwd=CHECKOUT, env=self.environ(), capture_output=True, text=True, timeout=timeout, check=False,
+            **({"input": given} if given is not None else {"stdin": subprocess.DEVNULL}),
+        )  # fmt: skip
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def begin(self, *words: str, out: Path) -> subprocess.Popen[bytes]:
+        """Starts one agentbox command in a session of its own, stdout in a file, stderr beside it."""
+        with out.open("wb") as stdout, out.with_suffix(".err").open("wb") as stderr:
+            return subprocess.Popen(
+                self.argv(*words), cwd=CHECKOUT, env=self.environ(), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
+                start_new_session=True,
+            )  # fmt: skip
+
+    def up(self, *words: str) -> Ran:
+        """`up`, which must work."""
+        ran = self("up", "--yes", *words)
+        assert ran.code == 0, ran.err
+        return ran
+
+    def status(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self("--json", "status").json
+        return found
+
+    def down(self) -> Ran:
+        """Removes every trace; must work from any state."""
+        ran = self("down", "--volumes", "--yes")
+        assert ran.code == 0, ran.err
+        return ran
+
+    def inside(self, *words: str) -> str:
+        """A program in the box, beside the agents."""
+        ran = self("shell", "--", *words)
+        assert ran.code == 0, ran.err
+        return ran.out
+
+    def kill_program(self, name: str) -> int:
+        """KILLs one supervised program of a container box; its pid in there."""
+        pid = int(self.inside(PYTHON, "-I", "-c", _PID_OF, name))
+        self.inside("bash", "-c", f"kill -KILL {pid}")
+        return pid
+
+    def container(self) -> Mapping[str, Any]:
+        """`docker inspect` of the box."""
+        env = {**os.environ, **self.environment}
+        said = subprocess.run(["docker", "container", "inspect", self.name], capture_output=True, check=True, env=env)
+        found: Mapping[str, Any] = json.loads(said.stdout)[0]
+        return found
+
+
+def wait_for(condition: Callable[[], T | None], seconds: float, what: str) -> T:
+    """The first true value of `condition`. Fails with `what` when the deadline passes."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+    return found
+
+
+def end(process: subprocess.Popen[bytes], number: signal.Signals, *, group: bool) -> None:
+    """Signals a command that `Desk.begin` started, alone or, as a terminal does, with all of its foreground group."""
+    if process.poll() is None:
+        (os.killpg if group else os.kill)(process.pid, number)

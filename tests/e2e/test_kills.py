@@ -1,0 +1,133 @@
+"""What is killed comes back, and nothing that was promised is lost."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from desk import Desk, wait_for
+
+from agentbox.client import ApiError, BoxClient, BoxUnreachable
+
+LINES = 2000
+EVENTS = 1000
+SEED = 20261121
+COUNTING = f"import time\nfor n in range({LINES}): print(n, flush=True); time.sleep(0.002)\nraise SystemExit(7)"
+
+
+@pytest.fixture(scope="module")
+def box(desk: Desk) -> Desk:
+    """A docker box that is ready."""
+    desk.up()
+    return desk
+
+
+def ready(box: Desk) -> bool:
+    return box("--json", "status").code == 0
+
+
+def client_of(box: Desk) -> BoxClient:
+    return BoxClient(box.url, token=(box.state / "token").read_text().strip())
+
+
+def test_kill_9_of_the_api_loses_no_line_of_an_agent(box: Desk, tmp_path: Path) -> None:
+    """`run` streams 2,000 numbered lines; the API is killed twice meanwhile: every line comes once, in order, and the exit
+    code is the agent's."""
+    out = tmp_path / "out"
+    run = box.begin("run", "--", "python3", "-c", COUNTING, out=out)
+    for seen in (100, 900):
+        wait_for(lambda seen=seen: out.read_bytes().count(b"\n") > seen or None, 30, f"{seen} lines")
+        box.kill_program("management-api")
+    assert run.wait(60) == 7, out.with_suffix(".err").read_text()
+    assert out.read_text().split() == [str(n) for n in range(LINES)]
+    assert "exit code 7" in out.with_suffix(".err").read_text()
+    wait_for(lambda: ready(box), 20, "ready again")
+
+
+def test_kill_9_of_the_agent_host_leaves_no_orphan_and_a_bead_that_tells(box: Desk, tmp_path: Path) -> None:
+    """The agent and its child end with their host; the bead of the task is closed as failed and says why; the next run
+    works."""
+    run = box.begin("run", "--", "sh", "-c", "sleep 4444 & echo started; sleep 5555", out=tmp_path / "out")
+    wait_for(lambda: b"started" in (tmp_path / "out").read_bytes(), 20, "the agent runs")
+    assert box.inside("pgrep", "-c", "sleep").strip() == "2"
+    box.kill_program("agent-host")
+    assert run.wait(60) == 125
+    assert box("shell", "--", "pgrep", "-c", "sleep").out.strip() == "0"
+    task = box("--json", "task", "list").json[-1]
+    assert task["state"] == "failed"
+    with client_of(box) as client:
+        bead = client.call("show_bead", {"id": task["task_id"]})
+    assert (bead["status"], bead["outcome"]) == ("closed", "failed")
+    assert bead["result"]["exit"]["reason"] == "lost"
+    assert "agent-host" in task["note"], task["note"]
+    wait_for(lambda: ready(box), 20, "ready again")
+    assert box("run", "--", "echo", "fine").out == "fine\n"
+
+
+def test_no_acknowledged_event_is_lost_while_the_writer_is_killed(box: Desk) -> None:
+    """1,000 events are appended by four clients while the API is killed three times at random; afterwards each one that was
+    acknowledged stands in the journal once, at the number that was answered, and the chain verifies."""
+    answered: dict[int, int] = {}
+    numbers, lock = iter(range(EVENTS)), threading.Lock()
+
+    def append() -> None:
+        with client_of(box) as client:
+            while (number := _next(numbers, lock)) is not None:
+                answered[_appended(client, number)] = number
+
+    dice = random.Random(SEED)
+    moments = [dice.randint(third, third + EVENTS // 3 - 1) for third in range(0, EVENTS - 2, EVENTS // 3)]
+    shell = subprocess.Popen(
+        box.argv("shell", "--", "bash"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=box.environ(), text=True
+    )
+    assert shell.stdin is not None
+    threads = [threading.Thread(target=append) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for moment in moments:
+        wait_for(lambda moment=moment: len(answered) >= moment or None, 60, f"{moment} events")
+        shell.stdin.write("kill -KILL $(pgrep -f 'agentbox[.]api') && echo killed\n")
+        shell.stdin.flush()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert shell.communicate(timeout=20)[0].count("killed") == len(moments)
+    assert sorted(answered.values()) == list(range(EVENTS))
+    wait_for(lambda: ready(box), 20, "ready again")
+    found = _journal(box)
+    assert {seq: found[seq] for seq in answered} == answered
+    assert box("events", "verify").code == 0
+
+
+def _appended(client: BoxClient, number: int) -> int:
+    """The number under which the journal has it, asked for until the box answers."""
+    body = {"events": [{"type": "e2e.count", "data": {"n": number}}]}
+    while True:
+        try:
+            return int(client.call("append_events", body=body)["first_seq"])
+        except BoxUnreachable:
+            continue
+        except ApiError as error:
+            if not error.retryable:
+                raise
+
+
+def _next(numbers: Iterator[int], lock: threading.Lock) -> int | None:
+    with lock:
+        return next(numbers, None)
+
+
+def _journal(box: Desk) -> dict[int, int]:
+    found: dict[int, int] = {}
+    since = -1
+    with client_of(box) as client:
+        while True:
+            batch = client.call("read_events", query={"since": since, "limit": 1000, "types": "e2e.count"})
+            found |= {event["seq"]: event["data"]["n"] for event in batch["events"]}
+            if not batch["events"]:
+                return found
+            since = batch["next_since"]
