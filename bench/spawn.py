@@ -114,5 +114,5 @@ async def run(count: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--runs", "--count", dest="count", type=int, default=300)
     asyncio.run(run(parser.parse_args().count))

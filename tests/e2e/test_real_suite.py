@@ -1,0 +1,94 @@
+"""The real story: the test suite of a published package runs in the box, on a folder of the operator's, as an agent.
+
+docs/howto/run-a-test-suite.md shows the same, with its output.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from desk import Desk
+
+# 2,300 tests with nothing but the standard library; its source distribution holds them.
+PACKAGE = "docutils==0.23"
+FOLDER = "docutils-0.23"
+SUITE = ("run", "--cwd", f"/workspace/{FOLDER}", "--", "python3", "test/alltests.py")
+BROKEN = "    width -= len(find_combining_chars(text))\n"
+AT_LEAST = 2000
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the unpacked source distribution, downloaded by name."""
+    folder = tmp_path_factory.mktemp("project")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
+    done = subprocess.run(
+        [*pip, "--no-binary", ":all:", "--dest", str(folder), PACKAGE], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    archive = next(folder.glob("*.tar.gz"))
+    subprocess.run(["tar", "-xzf", str(archive), "-C", str(folder), "--no-same-owner"], check=True)
+    archive.unlink()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def box(desk: Desk, project: Path) -> Desk:
+    """A ready box whose workspace is that folder."""
+    desk.up("--project", str(project))
+    return desk
+
+
+def summary(text: str) -> tuple[int, str]:
+    """How many tests ran, and unittest's verdict."""
+    ran = re.search(r"^Ran (\d+) tests in", text, re.MULTILINE)
+    verdict = re.search(r"^(OK|FAILED)(?: \((.*)\))?$", text, re.MULTILINE)
+    assert ran is not None, text[-2000:]
+    assert verdict is not None, text[-2000:]
+    return int(ran[1]), verdict[0]
+
+
+def test_a_real_test_suite_is_green(box: Desk) -> None:
+    """Exit 0, more than two thousand tests, and the task is kept as succeeded."""
+    ran = box(*SUITE)
+    count, verdict = summary(ran.out)
+    assert (ran.code, verdict.split()[0]) == (0, "OK"), ran.out[-2000:]
+    assert count >= AT_LEAST
+    task = box("--json", "task", "list").json[-1]
+    assert (task["state"], task["exit"]["code"]) == ("succeeded", 0)
+
+
+def test_one_broken_line_comes_through(box: Desk, project: Path) -> None:
+    """One line removed from the source: the suite's exit code and its report reach the terminal; put back, it is green."""
+    source = project / FOLDER / "docutils/utils/__init__.py"
+    text = source.read_text()
+    assert text.count(BROKEN) == 1
+    source.write_text(text.replace(BROKEN, ""))
+    ran = box(*SUITE)
+    count, verdict = summary(ran.out)
+    assert (ran.code, verdict.split()[0]) == (1, "FAILED")
+    assert count >= AT_LEAST
+    assert "FAIL: test_column_width" in ran.out
+    assert "failed: exit code 1" in ran.err
+    task = box("--json", "task", "list").json[-1]
+    assert (task["state"], task["exit"]["code"]) == ("failed", 1)
+    source.write_text(text)
+    assert box(*SUITE).code == 0
+
+
+def test_the_journal_tells_what_ran(box: Desk) -> None:
+    """Every run stands in the journal with its beginning and its end, and the chain verifies."""
+    events = [line for line in box("--json", "events", "tail", "-n", "1000").out.splitlines() if "agent" in line]
+    assert events
+    assert box("events", "verify").code == 0
+
+
+def test_what_the_suite_wrote_belongs_to_the_operator(box: Desk, project: Path) -> None:
+    """Files that the box made in the project can be read and removed by its owner."""
+    report = project / FOLDER / "alltests.out"
+    assert "Ran " in report.read_text()
+    report.unlink()
