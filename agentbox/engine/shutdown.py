@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 from agentbox.engine.base import Engine
 from agentbox.engine.state import BoxRecord
-
-_LAST_LINES = 60
+from agentbox.engine.waiting import boot_lines, boots_of
 
 
 def shutdown_mark(engine: Engine, record: BoxRecord) -> str:
-    """`clean, drained in 1.2 s` or `unclean`, read from the box's own last log lines."""
-    for line in reversed(list(engine.logs(record, follow=False, lines=_LAST_LINES, since=None))):
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict) and event.get("event") == "ShutdownCompleted":
+    """`clean, drained in 1.2 s` or `unclean`, read from what the box logged of its last boot."""
+    for event in boots_of(boot_lines(engine, record))[0]:
+        if event["event"] == "ShutdownCompleted":
             return f"clean, drained in {float(event.get('drained_ms', 0)) / 1000:.1f} s"
     return "unclean"

@@ -5,6 +5,7 @@ docs/howto/run-a-test-suite.md shows the same, with its output.
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -81,9 +82,10 @@ def test_one_broken_line_comes_through(box: Desk, project: Path) -> None:
 
 
 def test_the_journal_tells_what_ran(box: Desk) -> None:
-    """Every run stands in the journal with its beginning and its end, and the chain verifies."""
-    events = [line for line in box("--json", "events", "tail", "-n", "1000").out.splitlines() if "agent" in line]
-    assert events
+    """Each of the three runs stands in the journal with its beginning and its end, and the chain verifies."""
+    lines = box("--json", "events", "tail", "-n", "1000").out.splitlines()
+    kinds = [json.loads(line)["type"] for line in lines]
+    assert (kinds.count("agent.started"), kinds.count("agent.exited")) == (3, 3)
     assert box("events", "verify").code == 0
 
 

@@ -1,0 +1,222 @@
+"""What goes wrong on an operator's machine ends with one sentence, a hint and the right exit code, and the next `up` works."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from desk import Desk
+
+
+@pytest.fixture(scope="module")
+def box(desk: Desk) -> Desk:
+    """A ready box; every story leaves it so that `up` works."""
+    desk.up()
+    return desk
+
+
+@pytest.fixture(autouse=True)
+def _mended(box: Desk) -> Iterator[None]:
+    """After every story, whatever it did, `up` over the sound manifest works and the box runs programs."""
+    yield
+    box.environment.clear()
+    box.write("")
+    box.up()
+    assert box("run", "--", "echo", "fine").out == "fine\n"
+
+
+@contextmanager
+def mounted(kind: str, options: str, at: Path) -> Iterator[None]:
+    """A file system of its own at a folder."""
+    at.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", kind, "-o", options, kind, str(at)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(at)], check=True)
+
+
+def fill(folder: Path) -> None:
+    """Leaves not one byte."""
+    with pytest.raises(OSError, match="No space left"), (folder / "fill").open("wb", buffering=0) as stream:
+        while True:
+            stream.write(b"x" * 4096)
+
+
+@pytest.mark.parametrize("key", ["api.port", "observability.metrics_port"])
+def test_a_port_of_another_program(other: Desk, key: str) -> None:
+    """Exit 7, naming the key, the port and the program; the second `up`, when it is free, works."""
+    port = other.port if key == "api.port" else other.port + 1
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        ran = other("up")
+    sentence, _ = ran.error()
+    assert ran.code == 7
+    assert f"{key} = {port}" in sentence
+    assert "process " in sentence
+    assert other.status() == {"state": "off"}
+
+
+def test_a_port_of_another_box(box: Desk, other: Desk) -> None:
+    """Exit 7, naming that box; under the process engine too."""
+    other.port = box.port
+    other.write()
+    for words in ([], ["--engine", "process"]):
+        ran = other("up", *words)
+        assert ran.code == 7
+        assert f"the box {box.name}" in ran.error()[0]
+
+
+def test_a_foreign_container_of_the_same_name(other: Desk, box: Desk) -> None:
+    """Exit 7; `down` and `status` leave it alone."""
+    argv = ["docker", "create", "--name", other.name, "--entrypoint", "/usr/bin/sleep", box.container()["Image"], "1"]
+    subprocess.run(argv, check=True, capture_output=True)
+    try:
+        ran = other("up")
+        assert ran.code == 7
+        assert "a container of that name belongs to something else" in ran.error()[0]
+        assert other.status() == {"state": "off"}
+        assert other("down").out == "down (not running)\n"
+        assert other.container()["State"]["Status"] == "created"
+    finally:
+        subprocess.run(["docker", "rm", "--force", other.name], check=True, capture_output=True)
+
+
+BROKEN_MANIFESTS = {
+    "no TOML": b"not [ toml",
+    "no UTF-8": bytes(range(128, 256)),
+    "empty": b"",
+    "unknown table": b'meta = { schema_version = 1, name = "agentbox-e2e" }\n[nosuch]\na = 1\n',
+    "wrong type": b'meta = { schema_version = "1", name = 7 }\n',
+    "a name that is a path": b'meta = { schema_version = 1, name = "../x" }\n',
+    "huge": b"#" * (2 << 20),
+}
+
+
+@pytest.mark.parametrize("content", BROKEN_MANIFESTS.values(), ids=BROKEN_MANIFESTS.keys())
+def test_a_corrupt_manifest(box: Desk, content: bytes) -> None:
+    """Exit 1 with the place of each finding; the box that runs is not touched."""
+    before = box.container()["State"]["StartedAt"]
+    box.manifest.write_bytes(content)
+    ran = box("up")
+    assert ran.code == 1
+    assert ran.error()[0].startswith(f"cannot use {box.manifest}: ")
+    assert ran.err.startswith(f"{box.manifest}:")
+    assert box.container()["State"]["StartedAt"] == before
+
+
+def test_a_manifest_that_is_not_there(box: Desk) -> None:
+    """Exit 2."""
+    box.manifest.unlink()
+    ran = box("up")
+    assert ran.code == 2
+    assert "no such file" in ran.error()[0]
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"engine": 1}', "\x00\x01"])
+def test_a_damaged_record(box: Desk, damage: str) -> None:
+    """The box is found all the same: `status` sees it, `up` settles it."""
+    (box.state / "record.json").write_text(damage)
+    found = box.status()
+    assert found["state"] == "ready"
+    assert "cut off" in found["drift"][0]
+
+
+def test_limits_beyond_the_host(box: Desk) -> None:
+    """Exit 3, naming the key; nothing is clamped."""
+    for key, value in (("resources.nofile", 1 << 30), ("resources.cpus", 4096)):
+        box.write(f"{key} = {value}\n")
+        ran = box("up")
+        assert ran.code in (1, 3), ran.err
+        assert key in ran.err
+    assert box.container()["HostConfig"]["NanoCpus"] == 2_000_000_000
+
+
+def test_a_full_state_folder(other: Desk) -> None:
+    """Exit 3 wherever the room ends, naming the file; once there is room, `up` works."""
+    folder = other.folder / "state"
+    for free_kib in (0, 8, 24, 40):
+        with mounted("tmpfs", "size=400k", folder):
+            (folder / "fill").write_bytes(b"x" * 1024 * (400 - free_kib))
+            ran = other("up")
+            assert ran.code == 3, ran.err
+            assert "No space left on device" in ran.error()[0]
+            assert str(folder) in ran.error()[0]
+            (folder / "fill").unlink()
+            other.up()
+            fill(folder)
+            other.up()  # nothing changed: nothing to write
+            assert other("run", "--", "echo", "fine").out == "fine\n"
+            (folder / "fill").unlink()
+            other.down()
+
+
+@pytest.mark.parametrize("where", ["read-only", "a file", "closed"])
+def test_a_state_folder_that_cannot_be_written(other: Desk, tmp_path: Path, where: str) -> None:
+    """Exit 3, naming the folder and AGENTBOX_STATE_DIR."""
+    folder = tmp_path / "there"
+    other.environment["AGENTBOX_STATE_DIR"] = str(folder)
+    if where == "a file":
+        folder.write_text("")
+        ran = other("up")
+    elif where == "closed":
+        other.environment["AGENTBOX_STATE_DIR"] = "/proc/agentbox"
+        ran = other("up")
+    else:
+        with mounted("tmpfs", "ro", folder):
+            ran = other("up")
+    other.environment.clear()
+    assert ran.code == 3
+    assert "cannot make the state folder" in ran.error()[0]
+    assert "AGENTBOX_STATE_DIR" in ran.error()[1]
+
+
+def test_a_read_only_project(box: Desk, tmp_path: Path) -> None:
+    """Exit 3; a file or a missing folder: exit 2."""
+    with mounted("tmpfs", "ro", tmp_path / "project"):
+        ran = box("up", "--yes", "--project", str(tmp_path / "project"))
+    assert ran.code == 3
+    assert "read-only" in ran.error()[0]
+    for wrong in ("/etc/passwd", str(tmp_path / "nowhere")):
+        assert box("up", "--project", wrong).code == 2
+
+
+def test_a_project_that_the_box_may_not_write(box: Desk, tmp_path: Path) -> None:
+    """Without consent exit 3 with the command; with it an access list, which `down --project` takes back."""
+    project = tmp_path / "project"
+    project.mkdir(mode=0o755)
+    ran = box("up", "--project", str(project))
+    assert ran.code == 3
+    assert "cannot write it" in ran.error()[0]
+    assert ran.error()[1].startswith("Run: setfacl ")
+    box.up("--project", str(project))
+    assert box("run", "--", "sh", "-c", "echo made > file").code == 0
+    assert (project / "file").read_text() == "made\n"
+    listed = ["getfacl", "--numeric", "--absolute-names", str(project)]
+    assert "user:1000:" in subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+    assert box("down", "--project").code == 0
+    assert "user:1000:" not in subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_box_that_somebody_removed(box: Desk) -> None:
+    """`run`, `restart`, `shell` and `logs` say that it is gone; `down` is content."""
+    subprocess.run(["docker", "rm", "--force", box.name], check=True, capture_output=True)
+    assert {verb: box(*verb.split()).code for verb in ("run -- true", "restart", "shell -- true", "logs", "status")} == {
+        "run -- true": 125, "restart": 8, "shell -- true": 125, "logs": 8, "status": 8,
+    }  # fmt: skip
+    assert box("down").code == 0
+
+
+def test_no_engine(box: Desk) -> None:
+    """A daemon that does not listen: exit 6 and its address, whatever the verb; the box is as it was afterwards."""
+    box.environment["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"
+    for words, code in ((["up"], 6), (["status"], 6), (["down"], 6), (["shell", "--", "true"], 125)):
+        ran = box(*words)
+        assert ran.code == code, ran.err
+        assert "no docker daemon answers at unix:///nonexistent/docker.sock" in ran.error()[0]
