@@ -1,0 +1,106 @@
+"""The same verbs without any container engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from desk import Desk
+
+from agentbox.engine.members import members
+from agentbox.supervision.protections import PROCESS_ENGINE_LACKS
+
+UP = ("--engine", "process")
+
+
+@pytest.fixture(scope="module")
+def box(desk: Desk) -> Desk:
+    desk.up(*UP)
+    return desk
+
+
+def root_of(box: Desk) -> Path:
+    return Path(box.status()["protections_absent"] and _record(box)["root"])
+
+
+def _record(box: Desk) -> dict[str, str]:
+    found: dict[str, str] = json.loads((box.state / "record.json").read_text())
+    return found
+
+
+def test_it_says_what_it_lacks(box: Desk) -> None:
+    """`up` and `status` list every protection that is absent."""
+    assert tuple(box.status()["protections_absent"]) == PROCESS_ENGINE_LACKS
+    said = box.up(*UP).out
+    for line in PROCESS_ENGINE_LACKS:
+        assert f"not protected here: {line}" in said
+
+
+def test_run_and_exit_codes(box: Desk) -> None:
+    """Output and exit codes come through; the box's user is never root."""
+    assert box("run", "--", "sh", "-c", "id -u; exit 3").out.strip() != "0"
+    assert box("run", "--", "sh", "-c", "exit 3").code == 3
+
+
+def test_up_changes_what_runs(box: Desk) -> None:
+    """Nothing for nothing; a changed key boots again, without a `down` in between."""
+    boot = box.status()["boot_id"]
+    box.up(*UP)
+    assert box.status()["boot_id"] == boot
+    box.write('api.max_body = "2MiB"\n')
+    box.up(*UP)
+    assert box.status()["boot_id"] != boot
+    assert box("restart").code == 0
+
+
+@pytest.fixture
+def project() -> Iterator[Path]:
+    """A folder that every user can reach, unlike those of pytest."""
+    with tempfile.TemporaryDirectory(prefix="agentbox-e2e-", dir="/var/tmp") as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
+def test_a_project_is_the_workspace(box: Desk, project: Path) -> None:
+    """And the box's own workspace is back when it is not wanted any more."""
+    assert box("run", "--", "sh", "-c", "echo own > own").code == 0
+    box.up(*UP, "--project", str(project))
+    assert box("run", "--", "sh", "-c", "echo made > file").code == 0
+    assert (project / "file").read_text() == "made\n"
+    box.up(*UP)
+    assert box("run", "--", "cat", "own").out == "own\n"
+
+
+def test_a_killed_supervisor_leaves_nothing_that_stays(box: Desk) -> None:
+    """`status` says that it ended; `down` ends what was left and says unclean; `up` works."""
+    root = root_of(box)
+    os.kill(int(_record(box)["pid"]), signal.SIGKILL)
+    assert box("status").code == 8
+    assert box("down").out == "down (unclean)\n"
+    assert members(root) == []
+    box.up(*UP)
+    assert box("run", "--", "echo", "fine").out == "fine\n"
+
+
+def test_a_lost_record_is_found(box: Desk) -> None:
+    """A box whose record is gone is seen, and taken over by `up`."""
+    (box.state / "record.json").unlink()
+    assert box.status()["engine"] == "process"
+    box.up(*UP)
+    assert len({os.getsid(pid) for pid in members(root_of(box))} & {int(_record(box)["pid"])}) == 1
+
+
+def test_a_taken_port_is_named(box: Desk, other: Desk) -> None:
+    """Exit 7, naming the program."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", other.port))
+        taken.listen()
+        ran = other("up", *UP)
+    assert ran.code == 7
+    assert f"api.port = {other.port}: process {os.getpid()} " in ran.error()[0]
