@@ -1,6 +1,6 @@
 """Latency of /livez under load: 4 clients, 200 requests a second each, on kept connections.
 
-`python bench/livez.py [URL] [--seconds N]`. Without a URL it starts an API of its own below a folder. Each
+`python bench/livez.py [URL] [--seconds N] [--out FILE]`. Without a URL it starts an API of its own below a folder. Each
 client runs in a process of its own; latency counts from the moment a request was due, so that a server that stalls is
 not spared the requests that waited. Every raw sample is kept.
 """
@@ -72,12 +72,13 @@ def main() -> None:
     parser.add_argument("url", nargs="?")
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--runs", type=int, help="not used: the load lasts --seconds")
+    parser.add_argument("--out", type=Path, help="keep the samples in this file, not in bench/results")
     given = parser.parse_args()
     samples = measure(given.url, given.seconds) if given.url else own_api(given.seconds)
     conditions = (
         f"{CLIENTS} clients, {RATE} requests a second each, {given.seconds:g} s, of {given.url or 'an API of its own'}"
     )
-    keep("livez", [Claim("livez under load", "ms", samples, MUST_P99, conditions)])
+    keep("livez", [Claim("livez under load", "ms", samples, MUST_P99, conditions)], given.out)
 
 
 if __name__ == "__main__":

@@ -62,11 +62,11 @@ def host() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def keep(bench: str, claims: Sequence[Claim]) -> Path:
-    """Writes `results/<bench>.json` and prints a table."""
+def keep(bench: str, claims: Sequence[Claim], out: Path | None = None) -> Path:
+    """Writes `results/<bench>.json`, or `out`, and prints a table."""
     RESULTS.mkdir(exist_ok=True)
     rows = [claim.summary() for claim in claims]
-    target = RESULTS / f"{bench}.json"
+    target = out or RESULTS / f"{bench}.json"
     target.write_text(json.dumps({"bench": bench, "host": host(), "claims": rows}, indent=1, sort_keys=True) + "\n")
     for row in rows:
         bound = f"  must {row['must_p95']:g}" if row["must_p95"] is not None else ""

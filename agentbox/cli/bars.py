@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 _LINE_EVERY_SECONDS = 5.0
+_SHOWN: list[Bar] = []
 _BYTES_FROM = 100_000  # totals below are counts of things, not bytes
 
 
@@ -23,6 +24,12 @@ def progress_for(*, json: bool, quiet: bool, live: bool, color: bool) -> Progres
     if quiet:
         return NullProgress()
     return Bar(color) if live else Lines()
+
+
+def clear() -> None:
+    """Takes every bar away and gives the cursor back: a stage that was interrupted is never done."""
+    for bar in tuple(_SHOWN):
+        bar.done()
 
 
 class Bar:
@@ -39,12 +46,16 @@ class Bar:
 
         self.done()
         console = Console(stderr=True, no_color=not self._color)
-        counted = total_bytes is not None and total_bytes < _BYTES_FROM
-        amount = progress.MofNCompleteColumn() if counted else progress.DownloadColumn()
-        columns = [progress.TextColumn("  {task.description}"), progress.BarColumn(bar_width=30), amount]
-        columns += [] if counted else [progress.TransferSpeedColumn()]
-        self._bars = progress.Progress(*columns, progress.TimeRemainingColumn(), console=console, transient=True)
+        columns = [progress.TextColumn("  {task.description}"), progress.BarColumn(bar_width=30)]
+        if total_bytes is None:
+            columns += [progress.TimeElapsedColumn()]
+        elif total_bytes < _BYTES_FROM:
+            columns += [progress.MofNCompleteColumn(), progress.TimeRemainingColumn()]
+        else:
+            columns += [progress.DownloadColumn(), progress.TransferSpeedColumn(), progress.TimeRemainingColumn()]
+        self._bars = progress.Progress(*columns, console=console, transient=True)
         self._bars.start()
+        _SHOWN.append(self)
         self._task = self._bars.add_task(name, total=total_bytes)
 
     def advance(self, amount: int) -> None:
@@ -54,6 +65,7 @@ class Bar:
     def done(self) -> None:
         if self._bars is not None:
             self._bars.stop()
+            _SHOWN.remove(self)
         self._bars = None
 
 

@@ -51,6 +51,9 @@ class Output:
 
     def failed(self, error: AgentboxError) -> None:
         """Why this call failed: one sentence and a hint, or one JSON line with `--json`."""
+        from agentbox.cli.bars import clear
+
+        clear()
         if self.json:
             said = {"error": error.message, "hint": error.hint, "exit_code": int(error.exit_code)}
             print(json.dumps(said), file=sys.stderr, flush=True)

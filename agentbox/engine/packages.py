@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from agentbox.engine.command import run, succeeds
+from agentbox.engine.command import reason, run, succeeds
+from agentbox.engine.files import told
+from agentbox.engine.interrupts import held_back
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import environment
 
 _INSTALL = ("apt-get", "-y", "--no-install-recommends", "install")
+_STEPS = ("Get:", "Unpacking ", "Setting up ")  # what apt says of every package, in this order
+STEPS = len(_STEPS)
 
 
 @dataclass(frozen=True)
@@ -56,29 +62,44 @@ def refusal(wanted: Sequence[str]) -> AgentboxError:
     )
 
 
-def install(agreed: Offer, log: Path, advance: Callable[[str], None]) -> None:
-    """Installs; apt's output goes to `log`, `advance` is called with each package that was set up.
+def install(agreed: Offer, log: Path, advance: Callable[[], None]) -> None:
+    """Installs; apt's output goes to `log`, `advance` is called STEPS times a package.
 
-    Services are kept from starting: the CLI starts the daemon itself. Raises AgentboxError (exit 3).
+    An installation that was cut off earlier is finished first. Ctrl-C is handed to apt, which stops where nothing is
+    half-installed. Raises AgentboxError (exit 3).
     """
-    env = {**environment(), "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
-    with log.open("w") as stream:
-        process = subprocess.Popen(
-            [*_INSTALL, *agreed.wanted], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, env=env,
-        )  # fmt: skip
-        assert process.stdout is not None
-        for line in process.stdout:
-            stream.write(line)
-            if line.startswith("Setting up "):
-                advance(line.split()[2])
-    if process.wait() != 0:
-        tail = "\n  ".join(log.read_text().splitlines()[-12:])
+    with told(f"write {log}"), log.open("w") as stream:
+        _run_apt(["dpkg", "--configure", "--pending"], stream, lambda _line: None)
+        code = _run_apt(
+            [*_INSTALL, *agreed.wanted], stream, lambda line: advance() if line.startswith(_STEPS) else None
+        )
+    if code != 0:
+        said = reason(log.read_text(errors="replace"))
         raise AgentboxError(
-            f"cannot install {', '.join(agreed.wanted)}: apt failed\n  {tail}",
-            f"Whole output: {log}. Mend it (often `apt-get update`, `dpkg --configure -a`, disk space) and run up again.",
+            f"cannot install {', '.join(agreed.wanted)}: {said}",
+            f"Whole output: {log}. Mend it (often `apt-get update`, or disk space) and run up again.",
             exit_code=ExitCode.PREREQUISITE,
         )
+
+
+def _run_apt(argv: Sequence[str], stream: IO[str], each: Callable[[str], None]) -> int:
+    """In a session of its own: the terminal's Ctrl-C must not reach dpkg, which would stop in the middle."""
+    env = {**environment(), "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
+    process = subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        env=env, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            stream.write(line)
+            each(line)
+    except BaseException:
+        process.send_signal(signal.SIGINT)
+        with held_back():
+            process.communicate()
+        raise
+    return process.wait()
 
 
 def _with_client(wanted: Sequence[str]) -> Sequence[str]:
@@ -99,14 +120,8 @@ def _simulate(wanted: Sequence[str]) -> str:
 
 
 def _size(wanted: Sequence[str]) -> str:
-    argv = ["apt-get", "--assume-no", "--no-install-recommends", "install", *wanted]
-    done = subprocess.run(
-        argv,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        env={**environment(), "LC_ALL": "C"},
-        check=False,
-    )
-    found = [line for line in done.stdout.splitlines() if line.startswith("Need to get ")]
-    return found[0].removeprefix("Need to get ").removesuffix(" of archives.") if found else "an unknown amount"
+    """What would be downloaded. `--print-uris` installs nothing, ever; `--assume-no` would where apt asks nothing."""
+    argv = ["apt-get", "-y", "--print-uris", "--no-install-recommends", "install", *wanted]
+    said = run(argv, doing="ask apt for sizes", env={"LC_ALL": "C"}, exit_code=ExitCode.PREREQUISITE)
+    rows = [line.split() for line in said.splitlines() if line.startswith("'")]
+    return f"{sum(int(row[2]) for row in rows) / 1e6:.1f} MB"

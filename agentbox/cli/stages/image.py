@@ -93,15 +93,18 @@ def build_and_load(cli: Cli, engine: Docker, manifest: Manifest, *, force: bool,
     last = state.build_stamp()
     if last is not None and last.key == key and not force and engine.has_image(last.image_id):
         return Image(last, built=False)
+    progress = cli.out.progress()
     result = build(
         CHECKOUT,
         manifest=cli.manifest,
         test_hooks=test_hooks,
-        progress=cli.out.progress(),
+        progress=progress,
         out_link=state.folder / "image",
     )
     if not engine.has_image(result.image_id):
+        progress.stage("load into docker")
         engine.load(result.path)
+        progress.done()
     stamp = BuildStamp(
         key=key,
         image_id=result.image_id,

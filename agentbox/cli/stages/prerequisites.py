@@ -35,8 +35,8 @@ def install_missing(cli: Cli, choice: Choice, project: Path | None, *, yes: bool
         raise packages.refusal(wanted)
     log = cli.state().folder / "apt.log"
     progress = cli.out.progress()
-    progress.stage("install", len(agreed.all))
-    packages.install(agreed, log, lambda _name: progress.advance(1))
+    progress.stage("install", packages.STEPS * len(agreed.all))
+    packages.install(agreed, log, lambda: progress.advance(1))
     progress.done()
     return f"installed {', '.join(agreed.wanted)} ({len(agreed.all)} packages)"
 

@@ -33,7 +33,10 @@ def install_test_tools(cli: Cli, *, yes: bool) -> None:
             agreed = packages.offer(wanted)
             if not yes:
                 raise packages.refusal(wanted)
-            packages.install(agreed, folder / "apt.log", lambda _name: None)
+            progress = cli.out.progress()
+            progress.stage("install", packages.STEPS * len(agreed.all))
+            packages.install(agreed, folder / "apt.log", lambda: progress.advance(1))
+            progress.done()
             stage.said = f"installed {', '.join(wanted)}"
     with cli.out.stage("daemon") as stage:
         stage.said = start_daemon(Choice(Docker(), "tests"))

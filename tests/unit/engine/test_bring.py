@@ -1,0 +1,150 @@
+"""The least that a changed manifest needs."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from agentbox.engine.base import Running, Start
+from agentbox.engine.bring import bring, check, needed
+from agentbox.engine.state import BoxRecord, BoxState
+from agentbox.errors import AgentboxError, ExitCode
+from agentbox.testing.plans import plan_of
+
+PLAN = plan_of()
+
+
+@dataclass
+class Noted:
+    """An engine that runs nothing and notes what it was told; only the decision is under test."""
+
+    name: str = "docker"
+    running: Running = field(default_factory=lambda: Running("running"))
+    secrets_same: bool = True
+    fails: bool = False
+    told: tuple[str, ...] = ()
+
+    def inspect(self, record: BoxRecord) -> Running:
+        return self.running
+
+    def same_secrets(self, start: Start) -> bool:
+        return self.secrets_same
+
+    def check(self, start: Start) -> None:
+        self.told += ("check",)
+
+    def start(self, start: Start) -> BoxRecord:
+        return self._did("recreate" if start.recreate else "start", start)
+
+    def refresh(self, start: Start, record: BoxRecord) -> BoxRecord:
+        return self._did("refresh", start)
+
+    def rewrite(self, start: Start, record: BoxRecord) -> BoxRecord:
+        return self._did("rewrite", start)
+
+    def _did(self, what: str, start: Start) -> BoxRecord:
+        self.told += (what,)
+        if self.fails:
+            raise AgentboxError("cannot", exit_code=ExitCode.ENGINE)
+        return record_of(start)
+
+
+def record_of(start: Start) -> BoxRecord:
+    return BoxRecord(
+        engine="docker",
+        name=start.plan.name,
+        api_url=start.api_url,
+        apply=dict(start.plan.apply),
+        made_of=start.made_of,
+    )
+
+
+def start_of(folder: Path, **changes: str) -> Start:
+    """A start whose plan has these keys changed, each given by its class."""
+    apply = {**PLAN.apply, **{key: f"{kind} changed" for key, kind in changes.items()}}
+    return Start(plan=replace(PLAN, apply=apply), manifest=b"", state=BoxState(folder / "b"), made_of="m")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "nothing"),
+        ({"k": "live"}, "apply"),
+        ({"k": "live", "l": "boot"}, "boot"),
+        ({"k": "boot", "l": "recreate"}, "recreate"),
+        ({"k": "rebuild"}, "recreate"),
+    ],
+)
+def test_the_most_demanding_key_decides(tmp_path: Path, changes: dict[str, str], expected: str) -> None:
+    """One key of each class on a running box; the keys are named."""
+    last = record_of(start_of(tmp_path))
+    found = needed(Noted(), start_of(tmp_path, **changes), last)
+    assert found.need == expected
+    assert not changes or max(changes) in found.because
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [("absent", "start"), ("exited", "start"), ("restarting", "recreate"), ("running", "nothing")],
+)
+def test_what_runs_decides_too(tmp_path: Path, state: str, expected: str) -> None:
+    """Nothing changed in the manifest."""
+    start = start_of(tmp_path)
+    assert needed(Noted(running=Running(state)), start, record_of(start)).need == expected
+
+
+def test_what_is_not_known_is_made_anew(tmp_path: Path) -> None:
+    """No record, one of an unfinished change, another image, another secret."""
+    start = start_of(tmp_path)
+    last = record_of(start)
+    assert needed(Noted(), start, None).need == "start"
+    assert needed(Noted(), start, replace(last, settled=False)).need == "recreate"
+    assert needed(Noted(), start, replace(last, made_of="other")).need == "recreate"
+    assert needed(Noted(secrets_same=False), start, last).need == "boot"
+
+
+def test_a_change_that_fails_stays_unsettled(tmp_path: Path) -> None:
+    """The next `up` knows that it does not know what runs."""
+    start = start_of(tmp_path, k="boot")
+    start.state.make()
+    last = record_of(start_of(tmp_path))
+    engine = Noted(fails=True)
+    with pytest.raises(AgentboxError):
+        bring(engine, start, last, apply_live=lambda _record: True, failed_boot=False)
+    kept = start.state.record()
+    assert kept is not None
+    assert not kept.settled
+    engine.fails = False
+    brought = bring(engine, start, kept, apply_live=lambda _record: True, failed_boot=False)
+    assert engine.told == ("refresh", "recreate")
+    assert start.state.record() == brought.record
+
+
+def test_live_keys_that_the_box_refuses_boot_it(tmp_path: Path) -> None:
+    """Applied in place where the box agrees, else booted again."""
+    start = start_of(tmp_path, k="live")
+    start.state.make()
+    for agrees, told in ((True, ("rewrite",)), (False, ("rewrite", "refresh"))):
+        engine = Noted()
+        bring(engine, start, record_of(start_of(tmp_path)), apply_live=lambda _record, a=agrees: a, failed_boot=False)
+        assert engine.told == told
+
+
+def test_a_failed_boot_is_tried_again(tmp_path: Path) -> None:
+    """Though nothing changed: it would never become ready by itself."""
+    start = start_of(tmp_path)
+    start.state.make()
+    engine = Noted()
+    brought = bring(engine, start, record_of(start), apply_live=lambda _record: True, failed_boot=True)
+    assert engine.told == ("refresh",)
+    assert "its boot had failed" in brought.did
+
+
+def test_another_engine_is_refused(tmp_path: Path) -> None:
+    """Exit 7 before anything is asked of the new one."""
+    start = start_of(tmp_path)
+    engine = Noted(name="process")
+    with pytest.raises(AgentboxError, match="it was started with docker") as caught:
+        check(engine, start, record_of(start))
+    assert caught.value.exit_code is ExitCode.BUSY
+    assert engine.told == ()

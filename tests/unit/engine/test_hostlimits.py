@@ -1,0 +1,36 @@
+"""A host that has less than the manifest asks for."""
+
+import os
+import resource
+from dataclasses import replace
+
+import pytest
+
+from agentbox.engine.hostlimits import HostLimits, check, of_docker, of_this_process
+from agentbox.errors import AgentboxError, ExitCode
+from agentbox.testing.plans import plan_of
+
+PLAN = plan_of()
+
+
+@pytest.mark.parametrize(
+    ("host", "key"), [(HostLimits(cores=1, nofile=1 << 20), "resources.cpus"), (HostLimits(64, 64), "resources.nofile")]
+)
+def test_the_key_is_named(host: HostLimits, key: str) -> None:
+    """Exit 3; nothing is clamped."""
+    plan = replace(PLAN, resources=replace(PLAN.resources, cpus=2.0, nofile=1024))
+    with pytest.raises(AgentboxError, match=rf"cannot give the box {key} = ") as caught:
+        check(plan, host)
+    assert caught.value.exit_code is ExitCode.PREREQUISITE
+
+
+def test_exactly_enough_is_enough() -> None:
+    """The limits themselves are allowed."""
+    check(PLAN, HostLimits(cores=int(PLAN.resources.cpus), nofile=PLAN.resources.nofile))
+
+
+def test_the_host_is_asked() -> None:
+    """Cores and the hard limit of this process; for a daemon that nobody listens for, what the kernel allows."""
+    assert of_this_process() == HostLimits(os.cpu_count() or 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    assert of_docker(3, "unix:///nonexistent").cores == 3
+    assert of_docker(3, "unix:///nonexistent").nofile >= 1024

@@ -1,0 +1,60 @@
+"""Ports that somebody else has."""
+
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from agentbox.engine.ports import listeners, refuse_taken
+from agentbox.errors import AgentboxError, ExitCode
+from agentbox.plan.model import Plan, Port
+from agentbox.testing.plans import plan_of
+
+
+@pytest.fixture(params=["127.0.0.1", "0.0.0.0", "::1"])
+def taken(request: pytest.FixtureRequest) -> Iterator[socket.socket]:
+    """A listener of this very process."""
+    family = socket.AF_INET6 if ":" in request.param else socket.AF_INET
+    with socket.socket(family) as made:
+        made.bind((request.param, 0))
+        made.listen()
+        yield made
+
+
+def plan_with(*ports: Port) -> Plan:
+    return replace(plan_of(), ports=ports)
+
+
+def test_the_program_is_named(taken: socket.socket) -> None:
+    """Exit 7 with key, port, pid and command line."""
+    address, port = taken.getsockname()[:2]
+    asked = "::1" if ":" in address else "127.0.0.1"
+    with pytest.raises(AgentboxError) as caught:
+        refuse_taken(plan_with(Port(owner="api.port", name="api", port=port, publish=asked)))
+    assert caught.value.exit_code is ExitCode.BUSY
+    assert caught.value.message.startswith(f"cannot publish api.port = {port}: process {os.getpid()} (")
+    assert list(listeners(port)) == [os.getpid()]
+
+
+def test_a_container_is_named_rather_than_its_proxy(taken: socket.socket) -> None:
+    """Who asks the engine gets its answer."""
+    port = taken.getsockname()[1]
+    ours = plan_with(Port(owner="api.port", name="api", port=port, publish=taken.getsockname()[0]))
+    with pytest.raises(AgentboxError, match="the box x listens there"):
+        refuse_taken(ours, container_at=lambda _port: "the box x")
+    refuse_taken(ours, [port])
+
+
+def test_a_free_port_and_an_unpublished_one_pass(taken: socket.socket) -> None:
+    """Nothing is raised, and the port is free afterwards too."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        free = probe.getsockname()[1]
+    plan = plan_with(
+        Port(owner="a", name="a", port=free, publish="127.0.0.1"),
+        Port(owner="b", name="b", port=taken.getsockname()[1], publish=""),
+    )
+    refuse_taken(plan)
+    refuse_taken(plan)
