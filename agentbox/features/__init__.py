@@ -1,6 +1,6 @@
 """What a manifest turns on: feature files, ports, memory file systems, exceptions, and the choices of this release."""
 
-from agentbox.features.available import AVAILABLE
+from agentbox.features.available import AVAILABLE, UNREAD, gates
 from agentbox.features.exceptions import BUILTIN, Delta, effective_delta, seccomp_files, widenings
 from agentbox.features.loader import ALWAYS, enabled, features_dir, is_on, load_features
 from agentbox.features.model import ExceptionNeed, Feature, FixedPort, Gate
@@ -15,6 +15,7 @@ __all__ = [
     "BUILTIN",
     "CLASSES",
     "GATEWAY_PORT",
+    "UNREAD",
     "Delta",
     "ExceptionNeed",
     "Feature",
@@ -26,6 +27,7 @@ __all__ = [
     "enabled",
     "features_dir",
     "free_port",
+    "gates",
     "is_on",
     "load_features",
     "port_table",

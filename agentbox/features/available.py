@@ -1,20 +1,53 @@
-"""The choices of the schema that this release can serve. The others are final names for what comes later.
+"""What of the schema this release can serve. The rest are final names for what comes later; rule E606 refuses them.
 
-Rule E606 refuses the others before anything is built. A test holds the rows of slots equal to the registry of adapters,
-which lies above this layer and refuses again at boot.
+A gate is served as soon as a file in `config/features/` has it. A test holds the rows of slots equal to the registry of
+adapters, which lies above this layer and refuses again at boot. Who serves a key removes its row.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-AVAILABLE: Final[Mapping[str, tuple[str, ...]]] = {
+from agentbox.manifest import keys
+
+AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "adapters.beads.use": ("local-sqlite", "off"),
     "adapters.pods.use": ("off",),
     "adapters.memory.use": ("off",),
     "adapters.events.use": ("local-jsonl", "off"),
     "adapters.orchestrator.use": ("local-process", "off"),
+    "agents.*.enabled": (False,),
     "api.auth": ("token",),
+    "desktop.stack": ("x11-openbox",),
     "image.source": ("debian",),
     "mesh.mode": ("standalone",),
     "privacy.mode": ("off", "rules"),
+    "providers.*.enabled": (False,),
+    "sovereign_mesh.enabled": (False,),
+    "sovereign_mesh.relay.enabled": (False,),
 }
+"""Choices by key path; `*` stands for the name in a map."""
+
+UNREAD: Final[Mapping[str, str]] = {
+    "backup.keep": "`agentbox backup`",
+    "backup.include": "`agentbox backup`",
+    "egress.allow": "the egress proxy",
+    "egress.allow_private": "the egress proxy",
+    "egress.connect_timeout_seconds": "the egress proxy",
+    "egress.max_connections": "the egress proxy",
+    "skills.corpus.include": "the skills corpus",
+    "skills.corpus.exclude": "the skills corpus",
+    "skills.media.comfyui_url": "the skill that calls it",
+}
+"""Keys that nothing reads yet, with what will: another value than the default would change nothing."""
+
+_GATED: Final = ("desktop", "gpu", "skills", "toolchains")
+
+
+def gates() -> tuple[str, ...]:
+    """The keys that turn a feature file on: the switches of class rebuild in the tables of capabilities, sorted."""
+    switches = (
+        path
+        for path, spec in keys().items()
+        if path.startswith(tuple(f"{table}." for table in _GATED)) and spec.apply == "rebuild" and spec.default is False
+    )
+    return tuple(sorted((*switches, "gpu.backend", "sovereign_mesh.telegram_mirror.enabled")))

@@ -31,6 +31,11 @@ def port_table(model: Model, features: Mapping[str, Feature], on: Iterable[str])
         rows.append(Listener("privacy.port", model.privacy.port, published=False))
     if model.adapters.orchestrator.use != "off":
         rows.append(Listener("gateway", GATEWAY_PORT, published=False))
+    if model.desktop.enabled:
+        rows.append(Listener("desktop.port", model.desktop.port, published=True))
+    relay = model.sovereign_mesh.relay
+    if relay.enabled and relay.implementation == "embedded":
+        rows.append(Listener("sovereign_mesh.relay.port", relay.port, published=relay.expose))
     rows += [
         Listener(f"{name}:{fixed.name}", fixed.port, fixed.publish) for name in on for fixed in features[name].ports
     ]

@@ -27,9 +27,21 @@ def bundle() -> dict[str, Any]:
 
 
 def properties() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every key path with its schema, in the order of the files, tables included. Map entries are spelt by name."""
+    """Every key path with its schema, in the order of the files, tables included. Map entries are spelt by name where
+    the schema names them, else `*`."""
     for name in bundle()["properties"]:
         yield from _below(name, bundle()["properties"][name])
+
+
+def schema_at(path: str) -> dict[str, Any] | None:
+    """The schema of a real key path, map entries by any name; None for a path that no manifest has."""
+    schema: Any = bundle()
+    for name in path.split("."):
+        schema = resolved(schema)
+        schema = schema.get("properties", {}).get(name) or schema.get("additionalProperties")
+        if not isinstance(schema, dict):
+            return None
+    return resolved(schema)
 
 
 def resolved(schema: dict[str, Any]) -> dict[str, Any]:
@@ -47,6 +59,8 @@ def _below(path: str, schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, A
     yield path, whole
     for name, inner in whole.get("properties", {}).items():
         yield from _below(f"{path}.{name}", inner)
+    if isinstance(entry := whole.get("additionalProperties"), dict):
+        yield from _below(f"{path}.*", entry)
 
 
 def _read(path: Path) -> dict[str, Any]:

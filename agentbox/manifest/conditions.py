@@ -1,11 +1,12 @@
 """When a key is read at all: `x-agentbox-when` of the schema, with full key paths."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from agentbox.manifest.bundle import properties
+from agentbox.manifest.keys import generic
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,25 @@ class Condition:
         return all(isinstance(value, bool) for value in self.values) and bool(self.values)
 
 
+def conditions_of(path: str) -> tuple[Condition, ...]:
+    """The conditions of a real key path, with the name of its map entry in their keys."""
+    spelt = generic(path)
+    names = [name for name, star in zip(path.split("."), spelt.split("."), strict=True) if star == "*"]
+    wanted = conditions().get(spelt, ())
+    return tuple(replace(item, key=item.key.replace("*", names[0], 1)) for item in wanted) if names else wanted
+
+
 @cache
 def conditions() -> Mapping[str, tuple[Condition, ...]]:
-    """Key path -> what must hold, all of it, for the key to be read. Keys that are always read are absent."""
+    """Key path -> what must hold, all of it, for the key to be read. Keys that are always read are absent.
+
+    The names of map entries are spelt `*` on both sides; `conditions_of` fills one in.
+    """
     found = {}
     for path, schema in properties():
         if wanted := schema.get("x-agentbox-when"):
             table = path.rpartition(".")[0]
-            found[path] = tuple(_condition(table, key, values) for key, values in wanted.items())
+            found[generic(path)] = tuple(_condition(table, key, values) for key, values in wanted.items())
     return found
 
 

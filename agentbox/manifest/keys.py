@@ -7,18 +7,20 @@ from typing import Annotated, Any, get_args, get_origin
 
 from agentbox.manifest.loader import Manifest
 from agentbox.manifest.model import Model, hints_of, plain
-from agentbox.manifest.words import Apply
+from agentbox.manifest.words import INHERITS, Apply
 
 
 @dataclass(frozen=True)
 class KeySpec:
-    """One key. `hint` is its annotation with the type words; `default` is plain data."""
+    """One key. `hint` is its annotation with the type words; `default` is plain data. An absent key takes the value of
+    the key `inherits` where there is one."""
 
     path: str
     hint: Any
     default: Any
     apply: Apply
     required: bool = field(default=False)
+    inherits: str = ""
 
 
 @cache
@@ -72,7 +74,7 @@ def flat(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield path, value
 
 
-def _walk(kind: type, prefix: str) -> Iterator[KeySpec]:
+def _walk(kind: type, prefix: str, inherited: str = "") -> Iterator[KeySpec]:
     hints = hints_of(kind)
     for item in fields(kind):
         hint, path = hints[item.name], f"{prefix}{item.name}"
@@ -80,6 +82,8 @@ def _walk(kind: type, prefix: str) -> Iterator[KeySpec]:
         if get_origin(bare) is Mapping:
             yield from _walk(get_args(bare)[1], f"{path}.*.")
         elif isinstance(bare, type) and is_dataclass(bare):
-            yield from _walk(bare, f"{path}.")
+            yield from _walk(bare, f"{path}.", item.metadata.get(INHERITS, ""))
         else:
-            yield KeySpec(path, hint, plain(item.default), item.metadata["apply"], item.metadata["required"])
+            source = f"{inherited}.{item.name}" if inherited else ""
+            marks = item.metadata
+            yield KeySpec(path, hint, plain(item.default), marks["apply"], marks["required"], source)

@@ -7,15 +7,25 @@ from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from agentbox.manifest.sections.adapters import Adapters
+from agentbox.manifest.sections.agents import Agent
 from agentbox.manifest.sections.api import Api
+from agentbox.manifest.sections.backup import Backup
+from agentbox.manifest.sections.desktop import Desktop
+from agentbox.manifest.sections.egress import Egress
+from agentbox.manifest.sections.gpu import Gpu
 from agentbox.manifest.sections.image import Image
 from agentbox.manifest.sections.limits import Limits
 from agentbox.manifest.sections.mesh import Mesh
 from agentbox.manifest.sections.meta import Meta
 from agentbox.manifest.sections.observability import Observability
+from agentbox.manifest.sections.policies import Policy
 from agentbox.manifest.sections.privacy import Privacy
+from agentbox.manifest.sections.providers import Provider
 from agentbox.manifest.sections.resources import Resources
 from agentbox.manifest.sections.security import Security
+from agentbox.manifest.sections.skills import Skills
+from agentbox.manifest.sections.sovereign_mesh import SovereignMesh
+from agentbox.manifest.sections.toolchains import Toolchains
 from agentbox.manifest.words import Size
 
 T = TypeVar("T")
@@ -30,10 +40,20 @@ class Model:
     resources: Resources = field(default_factory=Resources)
     api: Api = field(default_factory=Api)
     observability: Observability = field(default_factory=Observability)
+    backup: Backup = field(default_factory=Backup)
     adapters: Adapters = field(default_factory=Adapters)
     mesh: Mesh = field(default_factory=Mesh)
+    sovereign_mesh: SovereignMesh = field(default_factory=SovereignMesh)
+    providers: Mapping[str, Provider] = field(default_factory=dict)
     privacy: Privacy = field(default_factory=Privacy)
+    desktop: Desktop = field(default_factory=Desktop)
+    gpu: Gpu = field(default_factory=Gpu)
+    toolchains: Toolchains = field(default_factory=Toolchains)
+    skills: Skills = field(default_factory=Skills)
+    agents: Mapping[str, Agent] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+    egress: Egress = field(default_factory=Egress)
     security: Security = field(default_factory=Security)
 
 
@@ -81,7 +101,8 @@ def _convert(hint: Any, value: Any) -> Any:
 
 
 def _dependent_defaults(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Defaults that another key decides: a slot that is off is not required; a token file replaces the token variable."""
+    """Defaults that another key decides: a slot that is off is not required; a token file replaces the token variable;
+    the limits of an agent are those of [limits]."""
     result = dict(written)
     if "token_file" in (mesh := result.get("mesh", {})):
         result["mesh"] = {"token_env": "", **mesh}
@@ -89,4 +110,9 @@ def _dependent_defaults(written: Mapping[str, Any]) -> dict[str, Any]:
     off = {slot: {**table, "required": False} for slot, table in adapters.items() if table.get("use") == "off"}
     if off:
         result["adapters"] = {**adapters, **off}
+    if agents := result.get("agents"):
+        limits = result.get("limits", {})
+        result["agents"] = {
+            name: {**agent, "limits": {**limits, **agent.get("limits", {})}} for name, agent in agents.items()
+        }
     return result

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from agentbox.manifest.bundle import bundle, properties, resolved
 from agentbox.manifest.conditions import Condition, conditions
-from agentbox.manifest.keys import generic, keys
+from agentbox.manifest.keys import KeySpec, generic, keys
 from agentbox.manifest.spelling import spell
 from agentbox.settings import CHECKOUT
 
@@ -57,7 +57,7 @@ def _section(table: str) -> Iterator[str]:
         if "properties" not in schema or spelt in written:
             continue
         written.add(spelt)
-        level = "##" if path == table else "###"
+        level = "##" if path in (table, f"{table}.*") else "###"
         yield f"{level} `[{_heading(spelt)}]`\n"
         yield f"{schema['description']}\n"
         rows = [row for name in schema["properties"] if (row := _row(f"{path}.{name}", schemas))]
@@ -68,7 +68,7 @@ def _section(table: str) -> Iterator[str]:
 
 
 def _heading(path: str) -> str:
-    return path.replace(".*", ".<key>")
+    return path.replace(".*", ".<key>" if path.startswith("security.") else ".<name>")
 
 
 def _row(path: str, schemas: Mapping[str, Mapping[str, Any]]) -> str:
@@ -76,10 +76,17 @@ def _row(path: str, schemas: Mapping[str, Mapping[str, Any]]) -> str:
     if "properties" in schema:
         return ""
     spec = keys()[generic(path)]
-    default = "required" if spec.required else f"`{_cell(spell(spec.default))}`"
-    when = when_text(conditions().get(path, ()))
+    default = default_text(spec)
+    when = when_text(conditions().get(generic(path), ()))
     meaning = f"{schema['description']}{f' Read while {when}.' if when else ''}"
-    return f"| `{path.rpartition('.')[2]}` | {_cell(type_text(schema))} | {default} | {spec.apply} | {_cell(meaning)} |"
+    return f"| `{path.rpartition('.')[2]}` | {_cell(type_text(schema))} | {_cell(default)} | {spec.apply} | {_cell(meaning)} |"
+
+
+def default_text(spec: KeySpec) -> str:
+    """The default in words of TOML; `required`, or the key whose value is taken."""
+    if spec.required:
+        return "required"
+    return f"as `{spec.inherits}`" if spec.inherits else f"`{spell(spec.default)}`"
 
 
 def type_text(schema: Mapping[str, Any]) -> str:

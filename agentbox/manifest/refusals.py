@@ -1,11 +1,13 @@
 """What a validation error of the schema means for the person who wrote the manifest: kind, message, remedy."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from agentbox.manifest.bundle import properties, resolved
+from agentbox.manifest.examples import EXAMPLES
 from agentbox.manifest.findings import Kind
 from agentbox.manifest.keypath import KeyPath, to_text
 from agentbox.manifest.nearest import nearest
@@ -38,17 +40,21 @@ class Fault:
     schema: Mapping[str, Any]
     path: KeyPath
     value: Any
+    names: bool = False
+    """True when a name of a map was refused; it is the value then."""
 
     @classmethod
     def of(cls, error: "ValidationError") -> "Fault":
         """The same as the library says it."""
         schema: Any = error.schema
-        return cls(str(error.validator), error.validator_value, schema, tuple(error.absolute_path), error.instance)
+        names = "propertyNames" in error.absolute_schema_path
+        path = (*error.absolute_path, *((error.instance,) if names else ()))
+        return cls(str(error.validator), error.validator_value, schema, path, error.instance, names)
 
 
 def explain(fault: Fault) -> Iterator[Refusal]:
     """The refusals that an error stands for: one, but for several unknown or missing keys of a table."""
-    return _BY_KEYWORD.get(fault.keyword, _bad_value)(fault)
+    return _bad_name(fault) if fault.names else _BY_KEYWORD.get(fault.keyword, _bad_value)(fault)
 
 
 def _key(path: KeyPath) -> KeyPath:
@@ -96,8 +102,8 @@ def _homes() -> Mapping[str, list[str]]:
     homes: dict[str, list[str]] = {}
     for path, _schema in properties():
         table, _, name = path.rpartition(".")
-        if table and "exceptions" not in table:
-            homes.setdefault(name, []).append(table)
+        if table and name != "*" and "exceptions" not in table:
+            homes.setdefault(name, []).append(table.replace("*", "<name>"))
     return homes
 
 
@@ -139,8 +145,8 @@ def _wrong_type(fault: Fault) -> Iterator[Refusal]:
         return
     wanted, fallback = WANTED[str(fault.wanted)]
     example = spell(fault.schema["default"]) if fault.schema.get("default") not in (None, "", []) else fallback
-    if fault.schema.get("title") in _EXAMPLES:
-        wanted, example = _EXAMPLES[fault.schema["title"]]
+    if fault.schema.get("title") in EXAMPLES:
+        wanted, example = EXAMPLES[fault.schema["title"]]
     yield Refusal(
         path=_key(path),
         kind="wrong-type",
@@ -153,24 +159,6 @@ def _wrong_type(fault: Fault) -> Iterator[Refusal]:
 def show_typed(value: Any) -> str:
     """`a string ("4")`; arrays and tables by their type alone."""
     return type_name(value) if isinstance(value, (dict, list)) else f"{type_name(value)} ({show(value)})"
-
-
-_EXAMPLES: Final = {
-    "size": ("a size", '"512MiB"'),
-    "port": ("a port number", "9090"),
-    "name": ("a name", '"worker-7"'),
-    "env": ("the name of a variable", '"MY_TOKEN"'),
-    "path": ("an absolute path", '"/run/secrets/token"'),
-    "http_url": ("an http or https URL without credentials", '"https://host.example:9090"'),
-    "ip": ("an IP address", '"127.0.0.1"'),
-    "sha256": ("a digest", f'"sha256:{"0" * 8}..."'),
-    "package": ("a package name", '"git"'),
-    "word": ("a word", '"gpu"'),
-    "volume_source": ("a volume name or an absolute host path", '"cache"'),
-    "device": ("a device path", '"/dev/dri"'),
-    "group": ("a group", '"video"'),
-    "capability": ("a capability without CAP_", '"NET_BIND_SERVICE"'),
-}
 
 
 def _is_seconds(path: KeyPath) -> bool:
@@ -197,12 +185,22 @@ def _bad_pattern(fault: Fault) -> Iterator[Refusal]:
     if title == "size" and (corrected := as_size(value)) is not None:
         yield _unit(path, value, f'"{corrected}"', "sizes are whole numbers of KiB, MiB, GiB or TiB")
         return
-    if title in _EXAMPLES:
-        wanted, example = _EXAMPLES[title]
+    if title in EXAMPLES:
+        wanted, example = EXAMPLES[title]
         yield _refuse(fault, f"is not {wanted}", f"Write {wanted}, such as `{example}`.")
         return
     wanted = f"text that matches {fault.wanted}"
     yield _refuse(fault, f"is not {wanted}", f"Write {wanted}.")
+
+
+def _bad_name(fault: Fault) -> Iterator[Refusal]:
+    words = re.findall(r"[a-z0-9]+", fault.value.lower())
+    meant = "-".join(words).lstrip("0123456789-")[:32] or "worker"
+    yield _refuse(
+        fault,
+        "is no name: lower case letters, digits and hyphens, a letter first, at most 32",
+        f"Write `[{to_text((*fault.path[:-1], meant))}]`.",
+    )
 
 
 def _refuse(fault: Fault, complaint: str, remedy: str) -> Refusal:
@@ -233,6 +231,10 @@ def _bad_const(fault: Fault) -> Iterator[Refusal]:
     yield _refuse(fault, f"is not understood: this agentbox understands {known}", f"Write `{known}`.")
 
 
+def _too_few(fault: Fault) -> Iterator[Refusal]:
+    yield _refuse(fault, "holds nothing", "Write at least one item.")
+
+
 def _repeats(fault: Fault) -> Iterator[Refusal]:
     yield _refuse(fault, "holds an item twice", "Keep each item once.")
 
@@ -244,8 +246,8 @@ def _bad_value(fault: Fault) -> Iterator[Refusal]:
 def _example(schema: Mapping[str, Any]) -> str:
     if "const" in schema:
         return spell(schema["const"])
-    if schema.get("title") in _EXAMPLES:
-        return _EXAMPLES[schema["title"]][1]
+    if schema.get("title") in EXAMPLES:
+        return EXAMPLES[schema["title"]][1]
     if schema.get("type") == "object":
         return "{ " + ", ".join(f"{n} = {_example(schema['properties'][n])}" for n in schema.get("required", ())) + " }"
     return WANTED[str(schema.get("type", "string"))][1]
@@ -262,4 +264,5 @@ _BY_KEYWORD: Final[Mapping[str, Callable[[Fault], Iterator[Refusal]]]] = {
     "minimum": _bad_bound,
     "maximum": _bad_bound,
     "uniqueItems": _repeats,
+    "minItems": _too_few,
 }

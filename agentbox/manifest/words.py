@@ -12,6 +12,9 @@ Apply = Literal["live", "boot", "recreate", "rebuild"]
 
 APPLY_ORDER: Final[tuple[Apply, ...]] = ("live", "boot", "recreate", "rebuild")
 
+INHERITS: Final = "inherits"
+"""Metadata of a field that holds a table: the table whose effective values its absent keys take."""
+
 _UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
@@ -61,14 +64,27 @@ class Unique:
     """A list without repeats."""
 
 
+@dataclass(frozen=True)
+class AtLeast:
+    """The least number of items of a list."""
+
+    items: int
+
+
 Port = Annotated[int, Word("port")]
 Name = Annotated[str, Word("name")]
 Env = Annotated[str, Word("env")]
 BoxPath = Annotated[str, Word("path")]
 HttpUrl = Annotated[str, Word("http_url")]
+WsUrl = Annotated[str, Word("ws_url")]
 IpLiteral = Annotated[str, Word("ip")]
 Digest = Annotated[str, Word("sha256")]
 PackageName = Annotated[str, Word("package")]
+Variable = Annotated[str, Word("variable")]
+Glob = Annotated[str, Word("glob")]
+Argument = Annotated[str, Word("argument")]
+CommandLine = Annotated[tuple[Argument, ...], Word("command_line")]
+NameOrNone = Annotated[str, Word("name_or_none")]
 
 
 def key(default: Any, apply: Apply, *, required: bool = False) -> Any:

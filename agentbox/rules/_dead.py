@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from agentbox.manifest.conditions import Condition, conditions
+from agentbox.manifest.conditions import Condition, conditions_of
 from agentbox.rules.view import Unusable, View
 
 
 def dead_keys(view: View) -> Iterator[tuple[str, tuple[Condition, ...]]]:
     """Each such key with the conditions that fail. A key whose condition cannot be read is left out."""
     view.read.add("**")
-    for key, wanted in conditions().items():
-        if key not in view.given.manifest.where:
+    for key in view.given.values:
+        if key not in view.given.manifest.where or not (wanted := conditions_of(key)):
             continue
         try:
             view[key]

@@ -4,19 +4,12 @@ from collections.abc import Iterator
 
 from agentbox.manifest import Finding
 from agentbox.rules._ports import others_on, taken
-from agentbox.rules.view import View
+from agentbox.rules.view import PORT_KEYS, View
 
 CODE, SINCE = "E013", "0.1"
 TITLE = "metrics port taken"
 WHY = "Two programs cannot listen on one port; the second would never start, and the box would never be ready."
-READS = (
-    "api.port",
-    "observability.metrics_port",
-    "privacy.port",
-    "privacy.enabled",
-    "privacy.mode",
-    "adapters.orchestrator.use",
-)
+READS = PORT_KEYS
 BAD = """
 [observability]
 metrics_port = 9090

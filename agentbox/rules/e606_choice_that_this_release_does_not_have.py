@@ -2,25 +2,17 @@
 
 from collections.abc import Iterator
 
-from agentbox.features import AVAILABLE
-from agentbox.manifest import Finding
+from agentbox.features import AVAILABLE, UNREAD, gates
+from agentbox.manifest import Finding, keys, plain
+from agentbox.manifest.spelling import spell
 from agentbox.rules.view import View
 
 CODE, SINCE = "E606", "0.1"
 TITLE = "choice that this release does not have"
-WHY = """The schema is final and names implementations and modes that a later release brings. Accepting one today would
-build a box that cannot start, or that silently does less."""
-READS = (
-    "adapters.beads.use",
-    "adapters.pods.use",
-    "adapters.memory.use",
-    "adapters.events.use",
-    "adapters.orchestrator.use",
-    "api.auth",
-    "image.source",
-    "mesh.mode",
-    "privacy.mode",
-)
+WHY = """The schema is final and names implementations, modes, features and settings that a later release brings. Accepting
+one today would build a box that cannot start, or that silently does less."""
+_MAPS = sorted({key.partition(".*")[0] for key in AVAILABLE if "*" in key})
+READS = (*AVAILABLE, *UNREAD, *gates(), *_MAPS)
 BAD = """
 [adapters.beads]
 use = "external-http"
@@ -35,11 +27,34 @@ use = "local-sqlite"
 def check(view: View) -> Iterator[Finding]:
     """One finding a key."""
     for key, served in AVAILABLE.items():
-        if view[key] in served:
-            continue
-        listed = ", ".join(f'"{choice}"' for choice in served)
-        yield view.finding(
-            key,
-            message=f'{key} = "{view[key]}"{"" if view.written(key) else " (the default)"} is not in this release of agentbox',
-            remedy=f"Choose one of {listed}.",
-        )
+        for path in _paths(view, key):
+            if view[path] not in served:
+                yield _refused(view, path, f"Choose {' or '.join(spell(plain(choice)) for choice in served)}.")
+    for key in gates():
+        if view[key] != keys()[key].default and not _has_a_file(view, key):
+            yield _refused(view, key, f"Choose {spell(keys()[key].default)}.")
+    for key, reader in UNREAD.items():
+        if plain(view[key]) != keys()[key].default:
+            yield view.finding(
+                key,
+                message=f"{key} is for {reader}, which is not in this release of agentbox",
+                remedy=f"Remove {key}: nothing reads it yet.",
+            )
+
+
+def _paths(view: View, key: str) -> tuple[str, ...]:
+    """The key itself, or one path an entry of its map."""
+    table, star, name = key.partition(".*")
+    return tuple(f"{table}.{entry}{name}" for entry in view.names(table)) if star else (key,)
+
+
+def _has_a_file(view: View, key: str) -> bool:
+    gated = (feature.gate for feature in view.features.values() if feature.gate)
+    return any(gate.key == key and view[key] in gate.values for gate in gated)
+
+
+def _refused(view: View, key: str, remedy: str) -> Finding:
+    default = "" if view.written(key) else " (the default)"
+    return view.finding(
+        key, message=f"{key} = {spell(plain(view[key]))}{default} is not in this release of agentbox", remedy=remedy
+    )

@@ -3,13 +3,29 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from agentbox.features import Feature, Listener, port_table, seccomp_files, slot_class
 from agentbox.features.slots import SlotClass
 from agentbox.manifest import Finding, Manifest, Model, Related, flat, generic
 from agentbox.manifest.findings import SEVERITIES
 from agentbox.rules.lock_input import LockInput
+
+PORT_KEYS: Final = (
+    "api.port",
+    "observability.metrics_port",
+    "privacy.port",
+    "privacy.enabled",
+    "privacy.mode",
+    "adapters.orchestrator.use",
+    "desktop.enabled",
+    "desktop.port",
+    "sovereign_mesh.relay.enabled",
+    "sovereign_mesh.relay.expose",
+    "sovereign_mesh.relay.implementation",
+    "sovereign_mesh.relay.port",
+)
+"""What decides the port table: the keys that a rule about ports reads."""
 
 
 class Unusable(Exception):
@@ -80,9 +96,8 @@ class View:
     @cached_property
     def ports(self) -> tuple[Listener, ...]:
         """The port table. Reads every key that owns a port."""
-        for key in ("api.port", "observability.metrics_port", "privacy.port", "privacy.enabled", "privacy.mode"):
+        for key in PORT_KEYS:
             self[key]
-        self["adapters.orchestrator.use"]
         return port_table(self.model, self.features, self.on)
 
     def __getitem__(self, key: str) -> Any:

@@ -11,6 +11,7 @@ from agentbox.errors import AgentboxError
 from agentbox.features import (
     AVAILABLE,
     CLASSES,
+    UNREAD,
     Feature,
     FixedPort,
     Gate,
@@ -18,6 +19,7 @@ from agentbox.features import (
     enabled,
     features_dir,
     free_port,
+    gates,
     load_features,
     port_table,
     schema_dir,
@@ -25,7 +27,7 @@ from agentbox.features import (
 )
 from agentbox.features.model import ExceptionNeed
 from agentbox.manifest import Model, Size, keys, parse
-from agentbox.manifest.bundle import properties
+from agentbox.manifest.bundle import properties, schema_at
 from agentbox.plan.model import Probe
 
 FILES = sorted(features_dir().glob("*.toml"))
@@ -133,7 +135,21 @@ def test_what_this_release_serves_equals_the_registry() -> None:
 
 
 def test_what_this_release_serves_is_in_the_schema() -> None:
-    """Every key exists and every value is one of its enum."""
-    schemas = dict(properties())
+    """Every key exists, and every value is one that the schema takes."""
     for key, choices in AVAILABLE.items():
-        assert set(choices) <= set(schemas[key]["enum"])
+        schema = schema_at(key)
+        assert schema is not None, key
+        assert set(choices) <= set(schema.get("enum", (True, False)))
+
+
+def test_what_nothing_reads_is_in_the_schema() -> None:
+    """A row of a key that does not exist would refuse nothing."""
+    assert set(UNREAD) <= set(keys())
+    assert not set(UNREAD) & set(AVAILABLE)
+
+
+def test_gates() -> None:
+    """The switches of the tables of capabilities; other keys of them are no gates."""
+    assert {"toolchains.node", "gpu.backend", "desktop.enabled", "skills.docs.latex"} <= set(gates())
+    assert not {"desktop.port", "desktop.stack", "skills.corpus.include", "skills.browser.headed"} & set(gates())
+    assert set(gates()) <= set(keys())

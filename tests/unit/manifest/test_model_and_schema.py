@@ -13,7 +13,8 @@ from agentbox.manifest.bundle import BUNDLE, bundle, properties, resolved, text
 from agentbox.manifest.conditions import conditions
 from agentbox.manifest.keys import generic
 from agentbox.manifest.model import hints_of, plain
-from agentbox.manifest.words import APPLY_ORDER, Pattern, Range, Size, Unique, Word
+from agentbox.manifest.sections.policies import SCOPES
+from agentbox.manifest.words import APPLY_ORDER, AtLeast, Pattern, Range, Size, Unique, Word
 
 ALLOWED_KEYWORDS = {
     "$schema",
@@ -44,7 +45,11 @@ ALLOWED_KEYWORDS = {
     "x-agentbox-inherits",
 }
 SECTIONS = sorted((schema_dir() / "sections").glob("*.json"))
-SCHEMAS = {path: schema for path, schema in properties() if "properties" not in schema}
+SCHEMAS = {
+    path: schema
+    for path, schema in properties()
+    if "properties" not in schema and not isinstance(schema.get("additionalProperties"), dict)
+}
 
 
 def words_of(schema: Any, *, names: bool = False) -> Iterator[str]:
@@ -74,6 +79,8 @@ def expected(hint: Any) -> dict[str, Any]:
             found |= {"pattern": mark.text}
         elif isinstance(mark, Unique):
             found |= {"uniqueItems": True}
+        elif isinstance(mark, AtLeast):
+            found |= {"minItems": mark.items}
         elif isinstance(mark, Word):
             found |= _rules(bundle()["$defs"]["common"]["$defs"][mark.name])
     return found
@@ -107,6 +114,13 @@ def _rules(schema: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def item_of(hint: Any) -> Any:
+    """What a list holds; None for what is no list."""
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    return get_args(hint)[0] if get_origin(hint) is tuple else None
+
+
 def test_same_keys() -> None:
     """Neither side has a key that the other lacks."""
     assert {generic(path) for path in SCHEMAS} == set(keys())
@@ -120,32 +134,53 @@ def test_same_meaning(path: str) -> None:
     assert schema["x-agentbox-apply"] == spec.apply
     assert schema["x-agentbox-apply"] in APPLY_ORDER
     assert schema["description"].strip()
-    assert spec.required == ("default" not in schema)
-    if not spec.required:
+    assert schema.get("x-agentbox-inherits", "") == spec.inherits
+    assert bool(spec.required or spec.inherits) == ("default" not in schema)
+    if "default" in schema:
         assert schema["default"] == spec.default
         assert type(schema["default"]) is type(spec.default)
 
 
-def test_items_of_lists_have_the_same_defaults() -> None:
-    """The tables inside lists too: defaults, required keys."""
-    items = {
-        "tmpfs": expected(keys()["security.exceptions.*.tmpfs"].hint),
-        "volumes": expected(keys()["security.exceptions.*.volumes"].hint),
-        "device_requests": expected(keys()["security.exceptions.*.device_requests"].hint),
-    }
-    from agentbox.manifest.sections.security import DeviceRequest, Tmpfs, Volume
+ITEMS = {path: kind for path, spec in keys().items() if is_dataclass(kind := item_of(spec.hint))}
 
-    for name, kind in (("tmpfs", Tmpfs), ("volumes", Volume), ("device_requests", DeviceRequest)):
-        schema = resolved(SCHEMAS[f"security.exceptions.desktop.{name}"]["items"])
-        assert items[name]["items"]["type"] == "object"
-        required = [item.name for item in fields(kind) if item.metadata["required"]]
-        assert schema["required"] == required
-        for item in fields(kind):
-            inner = schema["properties"][item.name]
-            assert ("default" in inner) == (item.name not in required)
-            if "default" in inner:
-                assert inner["default"] == plain(item.default)
-            assert inner["x-agentbox-apply"] == item.metadata["apply"]
+
+@pytest.mark.parametrize("path", ITEMS)
+def test_items_of_lists_have_the_same_defaults(path: str) -> None:
+    """The tables inside lists too: required keys, defaults, apply classes; and they are closed."""
+    real = path.replace("exceptions.*", "exceptions.desktop")
+    schema = resolved(SCHEMAS[real]["items"])
+    assert schema["additionalProperties"] is False
+    assert schema["required"] == [item.name for item in fields(ITEMS[path]) if item.metadata["required"]]
+    for item in fields(ITEMS[path]):
+        inner = schema["properties"][item.name]
+        assert inner["description"].strip()
+        assert ("default" in inner) == (item.name not in schema["required"])
+        assert inner.get("default", None) == (None if item.metadata["required"] else plain(item.default))
+        assert inner["x-agentbox-apply"] == item.metadata["apply"]
+
+
+def test_lists_of_tables_are_found() -> None:
+    """Those of the exceptions and one a scope of a policy."""
+    assert len(ITEMS) == 3 + len(SCOPES)
+
+
+def test_maps_take_names_only() -> None:
+    """providers, agents and policies: any name, and a closed table under it."""
+    maps = {path: schema for path, schema in properties() if isinstance(schema.get("additionalProperties"), dict)}
+    assert set(maps) == {"providers", "agents", "policies"}
+    for schema in maps.values():
+        assert schema["propertyNames"] == {"$ref": "#/$defs/common/$defs/name"}
+        assert resolved(schema["additionalProperties"])["additionalProperties"] is False
+
+
+def test_an_inherited_key_is_a_key_of_the_same_kind() -> None:
+    """Type, bounds and class are those of the key whose value is taken."""
+    inherited = {path: spec for path, spec in keys().items() if spec.inherits}
+    assert inherited
+    for path, spec in inherited.items():
+        source = keys()[spec.inherits]
+        assert _rules(SCHEMAS[path]) == _rules(SCHEMAS[spec.inherits])
+        assert (spec.hint, spec.default, spec.apply) == (source.hint, source.default, source.apply)
 
 
 def test_tables_of_the_model_are_closed_and_described() -> None:
@@ -162,7 +197,9 @@ def test_one_file_a_table() -> None:
     names = {item.name for item in fields(Model)}
     assert stems == names == set(bundle()["properties"])
     for name in names:
-        assert hints_of(Model)[name].__module__ == f"agentbox.manifest.sections.{name}"
+        hint = hints_of(Model)[name]
+        kind = get_args(hint)[1] if get_origin(hint) is Mapping else hint
+        assert kind.__module__ == f"agentbox.manifest.sections.{name}"
 
 
 def test_root_holds_references_only() -> None:

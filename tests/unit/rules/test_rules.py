@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import tomli_w
 
-from agentbox.features import enabled, load_features
+from agentbox.features import Feature, Gate, enabled, load_features
 from agentbox.manifest import Finding, keys, load, parse
+from agentbox.manifest.keys import map_paths
 from agentbox.rules import Report, Rule, discover, run
 from agentbox.rules._retired import RELEASED, RETIRED
 from agentbox.rules.reference import BANDS, COMMAND, TARGET, page
@@ -55,7 +56,7 @@ def test_texts(rule: Rule) -> None:
     assert not rule.title.endswith(".")
     assert rule.why.endswith(".")
     assert "\n\n" not in rule.why
-    tables = {path.rpartition(".")[0] for path in keys()} | {"security.exceptions", "**"}
+    tables = {path.rpartition(".")[0] for path in keys()} | {*map_paths(), "**"}
     assert set(rule.reads) <= set(keys()) | tables
     assert len(set(rule.reads)) == len(rule.reads)
 
@@ -198,3 +199,20 @@ def test_a_finding_as_text_and_as_data() -> None:
         "kind",
         "related",
     }
+
+
+def test_a_gate_is_served_by_a_feature_file_alone() -> None:
+    """Without one E606 refuses the switch by name; with one it is silent, and a value that the file lacks is refused."""
+    data = b'[meta]\nschema_version = 1\n[toolchains]\ngo = true\n[gpu]\nbackend = "ollama-rocm"\n'
+
+    def refused(*features: Feature) -> set[str]:
+        report = run(parse(data, "x"), features={feature.name: feature for feature in features})
+        return {found.key for found in report.findings if found.code == "E606"} - {
+            "adapters.pods.use",
+            "adapters.memory.use",
+        }
+
+    go = Feature(name="go", gate=Gate(key="toolchains.go", values=(True,)))
+    cuda = Feature(name="cuda", gate=Gate(key="gpu.backend", values=("local-cuda",)))
+    assert refused() == {"toolchains.go", "gpu.backend"}
+    assert refused(go, cuda) == {"gpu.backend"}
