@@ -11,6 +11,7 @@ from agentbox.lockfile import Lock
 from agentbox.manifest import Manifest, apply_class, config_dir
 from agentbox.plan import slots, storage
 from agentbox.plan.drift import apply_table
+from agentbox.plan.egress import destinations
 from agentbox.plan.errors import PlanError
 from agentbox.plan.exceptions import deltas
 from agentbox.plan.from_features import Contribution, contribution
@@ -75,6 +76,7 @@ def make_plan(
         writable_roots=(),
         secrets=secret_names(values, classes),
         environment=_environment(observability, added),
+        egress=destinations(values, resolved),
         exceptions=deltas(model, features, chosen),
         apply=apply_table(values, classes),
         test_hooks=test_hooks,

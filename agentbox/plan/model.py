@@ -153,6 +153,17 @@ class Observability:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Destination:
+    """Where the box may have to connect to over TCP. `host` is an address range (CIDR), "" for whatever a name resolves
+    to; `port` 0 is any; `private` says whether addresses of private networks count."""
+
+    owner: str  # manifest key
+    host: str
+    port: int
+    private: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Digests:
     """Of the inputs, `sha256:<hex>` each; `lock` is of the lock file's bytes, `seccomp` of the seccomp file's."""
 
@@ -190,6 +201,7 @@ class Plan:
     writable_roots: tuple[str, ...]
     secrets: tuple[str, ...]  # names of compose secrets
     environment: Mapping[str, str]  # plain data of the container; never a credential
+    egress: tuple[Destination, ...]
     exceptions: tuple[Delta, ...]
     apply: Mapping[str, str]  # written or default key path -> digest of its value and apply class, for drift
     test_hooks: bool = False

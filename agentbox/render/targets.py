@@ -4,13 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentbox.plan.merge import effective
 from agentbox.plan.model import Plan
 from agentbox.render.compose import COMPOSE_FILE
 from agentbox.render.env import env_file
 from agentbox.render.files import compose_folder, plan_text
+from agentbox.render.kubernetes import KUBERNETES_FILE, kubernetes
+from agentbox.render.kubernetes.security import RESTRICTED
 from agentbox.render.options import Options
 from agentbox.render.podman import podman_run
 from agentbox.render.probes import probes
+from agentbox.render.seccomp import seccomp_text
 from agentbox.render.supervisord import supervisord
 
 ALL = "all"
@@ -26,6 +30,7 @@ class Given:
     image_id: str = ""
     project: Path | None = None
     strict: bool = False
+    allow_psa: str = RESTRICTED
 
     @property
     def options(self) -> Options:
@@ -51,22 +56,40 @@ def _podman(given: Given) -> Files:
     return {"podman-run.txt": "".join(f"{word}\n" for word in argv).encode()}
 
 
+def _kubernetes(given: Given) -> Files:
+    """The objects, and the seccomp file that every node needs in its kubelet's seccomp folder."""
+    stem = effective(given.plan).seccomp
+    text = kubernetes(given.plan, given.options, manifest=given.manifest, allow_psa=given.allow_psa)
+    return {KUBERNETES_FILE: text.encode(), f"seccomp/{stem}.json": seccomp_text(stem).encode()}
+
+
 TARGETS: Mapping[str, Callable[[Given], Files]] = {
     "compose": _compose,
     "env": lambda given: {".env": env_file(given.plan, given.image_id or given.image_ref).encode()},
+    "kubernetes": _kubernetes,
     "plan": lambda given: {"plan.json": plan_text(given.plan).encode()},
     "podman": _podman,
     "probes": lambda given: {"probes.json": probes(given.plan).encode()},
     "supervisord": lambda given: {"supervisord.conf": supervisord(given.plan).encode()},
 }
-MAIN_FILE: Mapping[str, str] = {"compose": COMPOSE_FILE}
+MAIN_FILE: Mapping[str, str] = {"compose": COMPOSE_FILE, "kubernetes": KUBERNETES_FILE}
 """What is shown of a target that consists of several files."""
 
 
+_OF_A_REGISTRY = ("kubernetes",)
+"""Targets whose image another machine pulls: they need a reference with a digest."""
+
+
+def left_out(target: str, given: Given) -> tuple[str, ...]:
+    """The targets that `all` does not hold, for want of a reference with a digest."""
+    return _OF_A_REGISTRY if target == ALL and "@sha256:" not in given.image_ref else ()
+
+
 def render(target: str, given: Given) -> Files:
-    """The files of a target, or of `all`. Raises KeyError for another name, RenderError as the targets do."""
+    """The files of a target, or of `all`. Raises KeyError for another name; RenderError and PodSecurityError as the
+    targets do."""
     names = sorted(TARGETS) if target == ALL else [target]
     files: Files = {}
-    for name in names:
+    for name in sorted(set(names) - set(left_out(target, given))):
         files |= TARGETS[name](given)
     return files

@@ -6,18 +6,29 @@ plain scalars that are not text; whatever YAML 1.1 or 1.2 would read as one of t
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z/$][A-Za-z0-9_./$-]*")
 _WORDS_OF_YAML = frozenset(["null", "true", "false", "yes", "no", "on", "off", "y", "n"])
 
-Quoted = type("Quoted", (str,), {"__doc__": "Text that is written in quotes even where it need not be."})
+
+class Quoted(str):
+    """Text that is written in quotes even where it need not be."""
+
+
+class Block(str):
+    """Text that is written as a literal block where that gives the same text back."""
 
 
 def dump(data: Mapping[str, Any]) -> str:
     """The document, ending in a line feed. Keys keep their order. TypeError for anything but plain data."""
     return "\n".join(_mapping(data, "")) + "\n"
+
+
+def documents(many: Iterable[Mapping[str, Any]]) -> str:
+    """Several documents in one stream, each begun by `---`."""
+    return "".join(f"---\n{dump(data)}" for data in many)
 
 
 def _mapping(data: Mapping[str, Any], indent: str) -> list[str]:
@@ -43,7 +54,17 @@ def _entry(head: str, value: Any, indent: str) -> list[str]:
         return [head, *_mapping(value, indent)] if value else [f"{head} {{}}"]
     if isinstance(value, list | tuple):
         return [head, *_sequence(value, indent)] if value else [f"{head} []"]
+    if isinstance(value, Block) and _fits_block(value):
+        lines = value.removesuffix("\n").split("\n")
+        return [f"{head} |", *(f"{indent}{line}" if line else "" for line in lines)]
     return [f"{head} {_scalar(value)}"]
+
+
+def _fits_block(text: str) -> bool:
+    """A literal block keeps such text as it is: it ends in one line feed, begins with a character of its own, and holds
+    nothing that YAML would read as another line break (1.2, 8.1.1 and 5.4)."""
+    whole = text.endswith("\n") and not text.endswith("\n\n") and not text[0].isspace()
+    return whole and all(line.isprintable() for line in text.split("\n"))
 
 
 def _scalar(value: Any) -> str:

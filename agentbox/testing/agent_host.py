@@ -36,7 +36,7 @@ def plan_of(limits: Mapping[str, Any], options: Mapping[str, Any]) -> Plan:
         mesh={}, privacy={}, limits={**LIMITS, **limits},
         slots={"orchestrator": Slot(use="local-process", required=True, options=options)},
         programs=(), ports=(), probes=(), tmpfs=(), volumes=(), writable_roots=(), secrets=(), environment={},
-        exceptions=(), apply={}, test_hooks=True,
+        egress=(), exceptions=(), apply={}, test_hooks=True,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from agentbox.errors import ExitCode
 if TYPE_CHECKING:
     from agentbox.render.targets import Given
 
-TARGETS = ("all", "compose", "env", "plan", "podman", "probes", "supervisord")
+TARGETS = ("all", "compose", "env", "kubernetes", "plan", "podman", "probes", "supervisord")
 
 _OF_BOX = {"all": "compose", "compose": "compose", "env": "env"}
 """What `up` writes into the state folder, by the target that asks for it."""
@@ -30,19 +31,28 @@ _OF_BOX = {"all": "compose", "compose": "compose", "env": "env"}
 @click.option(
     "--image-ref", default="", metavar="NAME@sha256:…", help="The image that the files name. [default: the plan's tag]"
 )
+@click.option(
+    "--allow-psa", type=click.Choice(("restricted", "baseline", "privileged")), default="restricted", show_default=True,
+    help="kubernetes: the Pod Security level that the pod's namespace allows.",
+)  # fmt: skip
 @click.pass_obj
-def command(cli: Cli, target: str, out: Path | None, check: bool, image_ref: str) -> int:
+def command(cli: Cli, target: str, out: Path | None, check: bool, image_ref: str, allow_psa: str) -> int:
     """Render TARGET from the manifest and the lock.
 
-    Without --out the text goes to stdout (for compose the compose file itself). --check without --out looks at the
-    files that `up` wrote for this box.
+    Without --out the text goes to stdout (of a target with several files the main one). --check without --out looks at
+    the files that `up` wrote for this box. kubernetes needs --image-ref with a digest; without one `all` leaves it out
+    and says so. Exit 1 when an exception needs a wider Pod Security level than --allow-psa.
     """
-    from agentbox.render.targets import render
+    from agentbox.render.targets import left_out, render
 
     of_box = check and out is None
     if of_box and target not in _OF_BOX:
         raise click.UsageError(f"`up` writes no file for {target}: name the folder to check with --out")
-    files = render(_OF_BOX[target] if of_box else target, _given(cli, image_ref, of_box=of_box))
+    given = replace(_given(cli, image_ref, of_box=of_box), allow_psa=allow_psa)
+    chosen = _OF_BOX[target] if of_box else target
+    for name in left_out(chosen, given):
+        cli.out.error(f"{name} left out: it needs --image-ref NAME@sha256:…")
+    files = render(chosen, given)
     if check:
         return _check(cli, files, out or cli.state().compose_dir)
     if out is None:

@@ -67,3 +67,15 @@ def test_check_of_a_box_looks_at_what_up_writes(folder: Path) -> None:
     assert _render(folder, "compose", "--check").return_value == 1
     found = _render(folder, "probes", "--check")
     assert "name the folder to check with --out" in str(found.exception)
+
+
+def test_kubernetes_needs_a_digest_and_all_says_what_it_leaves_out(folder: Path) -> None:
+    """Alone it is a usage error; with a digest both hold it."""
+    found = _render(folder, "kubernetes")
+    assert "nodes pull by digest" in str(found.exception)
+    found = _render(folder, "all", "--out", str(folder / "out"))
+    assert found.return_value == 0
+    assert "kubernetes left out" in found.output
+    assert not (folder / "out/kubernetes.yaml").exists()
+    assert _render(folder, "all", "--out", str(folder / "out"), "--image-ref", IMAGE).return_value == 0
+    assert (folder / "out/kubernetes.yaml").read_text().count("\n---\n") == 5

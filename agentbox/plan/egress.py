@@ -1,0 +1,102 @@
+"""Where a box may have to connect to, as the manifest names it: what a network policy outside of the box lets through."""
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from agentbox.plan.model import Destination, Slot
+
+_HTTPS = 443
+_POSTGRES = 5432  # the port of a connection string that names none; the string itself is a secret
+_SCHEMES = {"http": 80, "https": _HTTPS, "ws": 80, "wss": _HTTPS}
+
+
+def destinations(values: Mapping[str, Any], slots: Mapping[str, Slot]) -> tuple[Destination, ...]:
+    """Sorted, without repeats. `values` are effective values by key path.
+
+    What an operator names (slots, mesh host, providers, relays, `egress.allow_private`) may lie in a private network; what
+    `egress.allow` and policies name may not, as the proxy in the box holds too.
+    """
+    found = [*_slots(values, slots), *_urls(values), *_patterns(values)]
+    return tuple(sorted(set(found), key=lambda row: (row.host, row.port, row.private, row.owner)))
+
+
+def _slots(values: Mapping[str, Any], slots: Mapping[str, Slot]) -> Iterator[Destination]:
+    for name, slot in slots.items():
+        owner = f"adapters.{name}"
+        if slot.use == "external-pg":
+            yield Destination(owner=owner, host="", port=_POSTGRES, private=True)
+        elif url := slot.options.get("endpoint", ""):
+            yield _of_url(f"{owner}.endpoint", url)
+
+
+def _urls(values: Mapping[str, Any]) -> Iterator[Destination]:
+    if values.get("mesh.mode") == "client":
+        yield from _of_urls("mesh.host_url", values["mesh.host_url"])
+    yield from _of_urls("observability.otlp_endpoint", values.get("observability.otlp_endpoint", ""))
+    if values.get("sovereign_mesh.enabled"):
+        yield from _of_urls("sovereign_mesh.relays", *values.get("sovereign_mesh.relays", ()))
+        yield from _of_urls("sovereign_mesh.relay.url", values.get("sovereign_mesh.relay.url", ""))
+    for key, on in values.items():
+        if key.startswith("providers.") and key.endswith(".enabled") and on:
+            owner = key.removesuffix("enabled") + "base_url"
+            if url := values.get(owner, ""):
+                yield _of_url(owner, url)
+            else:
+                yield Destination(owner=owner, host="", port=_HTTPS, private=False)
+        if key == "sovereign_mesh.telegram_mirror.enabled" and on:
+            yield Destination(owner=key, host="", port=_HTTPS, private=False)
+
+
+def _patterns(values: Mapping[str, Any]) -> Iterator[Destination]:
+    for pattern in values.get("egress.allow", ()):
+        yield _of_pattern("egress.allow", pattern, private=False)
+    for pattern in values.get("egress.allow_private", ()):
+        yield _of_pattern("egress.allow_private", pattern, private=True)
+    for key, rules in values.items():
+        if key.startswith("policies.") and key.endswith(".net"):
+            yield from _of_rules(key, rules)
+
+
+def _of_rules(owner: str, rules: Any) -> Iterator[Destination]:
+    for rule in rules:
+        if rule["mode"] != "allow":
+            continue
+        for pattern in rule["patterns"]:
+            if "tcp" in (rule.get("operations") or ()):
+                yield Destination(owner=owner, host="", port=int(pattern), private=True)
+            elif not pattern.startswith("$"):
+                yield _of_pattern(owner, pattern, private=False)
+
+
+def _of_urls(owner: str, *urls: str) -> Iterator[Destination]:
+    yield from (_of_url(owner, url) for url in urls if url)
+
+
+def _of_url(owner: str, url: str) -> Destination:
+    parts = urlsplit(url)
+    port = parts.port or _SCHEMES.get(parts.scheme, _HTTPS)
+    return Destination(owner=owner, host=_address(parts.hostname or ""), port=port, private=True)
+
+
+def _of_pattern(owner: str, pattern: str, *, private: bool) -> Destination:
+    """`host[:port]`, `[v6][:port]`, `CIDR[:port]`: absent = 443, `*` = any (0)."""
+    if pattern.startswith("["):
+        host, _, port = pattern[1:].partition("]")
+    elif pattern.count(":") > 1:
+        host, port = pattern, ""
+    else:
+        host, _, port = pattern.partition(":")
+    number = port.lstrip(":")
+    return Destination(
+        owner=owner, host=_address(host), port=0 if number == "*" else int(number or _HTTPS), private=private
+    )
+
+
+def _address(host: str) -> str:
+    """The address range in CIDR form where `host` is one, else "": names are held by the gateway, not by addresses."""
+    try:
+        return str(ipaddress.ip_network(host, strict=False))
+    except ValueError:
+        return ""
