@@ -161,6 +161,10 @@ class Paths:
         """Secrets that came by environment, moved here by phase 2 (0400 each)."""
         return self.run / "secrets"
 
+    def password(self, file: str) -> Path:
+        """The password of a feature's program, for this boot (0400)."""
+        return self.moved_secrets / file
+
     @cached_property
     def mounted_secrets(self) -> Path:
         """Secrets mounted by the engine, one file each."""

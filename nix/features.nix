@@ -1,12 +1,41 @@
-# The feature files, as far as the image needs them here: which links a layer gets. The packages come from the lock.
-{ root }:
+# The feature files, as far as the image needs them here: which links and folders a layer gets. The packages come from
+# the lock.
+{ root, names, arch }:
 let
   folder = root + "/config/features";
   files = builtins.readDir folder;
   read = name:
     if files ? "${name}.toml" then builtins.fromTOML (builtins.readFile (folder + "/${name}.toml"))
     else throw "agentbox.lock names the feature ${name}, and config/features/${name}.toml does not exist";
+
+  # The two words of a link; agentbox/plan/words.py knows the same for the plan.
+  words = { amd64 = [ "x86_64" "x64" ]; arm64 = [ "aarch64" "arm64" ]; }.${arch};
+  filled = builtins.replaceStrings [ "{machine}" "{cpu}" ] words;
+
+  stated = map
+    (name: let file = read name; in {
+      layer = if name == "core" then "base" else "f-${name}";
+      links = map (map filled) (file.links or [ ]);
+      folders = map (each: each.target) (file.volumes or [ ]);
+    })
+    names;
+
+  # What two features state alike is both's.
+  count = key: value: builtins.length (builtins.filter (each: builtins.elem value each.${key}) stated);
+  unique = list: builtins.attrValues (builtins.listToAttrs (map (each: { name = builtins.toJSON each; value = each; }) list));
+  ofLayer = key: layer:
+    if layer == "f-shared" then
+      unique (builtins.filter (value: count key value > 1) (builtins.concatMap (each: each.${key}) stated))
+    else
+      builtins.concatMap
+        (each: builtins.filter (value: each.layer == layer && count key value == 1) each.${key})
+        stated;
+  needed = builtins.filter (layer: ofLayer "links" layer != [ ] || ofLayer "folders" layer != [ ])
+    ([ "f-shared" ] ++ map (each: each.layer) stated);
 in
 {
-  links = names: builtins.concatMap (name: (read name).links or [ ]) names;
+  links = ofLayer "links";
+  folders = ofLayer "folders";
+  # The layers of optional features that hold any of it, "f-shared" among them.
+  layers = builtins.filter (layer: layer != "base") needed;
 }

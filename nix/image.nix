@@ -7,10 +7,10 @@ let
   wheels = lock.wheels arch;
   npm = lock.npm arch;
 
-  mkTree = import ./debian/rootfs.nix { inherit build sources tools python; };
+  mkTree = import ./debian/rootfs.nix { inherit build sources tools python arch; };
   inherit (import ./debian/python.nix { inherit lock build; }) ofLayer;
   npmOf = (import ./debian/npm.nix { inherit lock; }).ofLayer;
-  features = import ./features.nix { inherit root; };
+  features = import ./features.nix { inherit root arch; names = lock.lock.features; };
   plan = import ./generated.nix { inherit build sources libraries target testHooks; };
 
   sbom = import ./sbom.nix { inherit lock build sources tools arch plan debian wheels npm; };
@@ -19,17 +19,16 @@ let
     (builtins.filter (row: lock.layerOf "base" row == layer) debian);
   interpreter = builtins.head (builtins.filter (row: row.name == "python${python}-minimal") debian);
 
-  # Layers of optional features, in order of their names: those that any row asks for.
-  optional = builtins.filter (name: builtins.substring 0 2 name == "f-")
-    (builtins.attrNames (builtins.listToAttrs
-      (map (row: { name = lock.layerOf "base" row; value = null; }) (debian ++ wheels ++ npm))));
-  ownLinks = layer: if layer == "f-shared" then [ ] else features.links [ (builtins.substring 2 (-1) layer) ];
+  # Layers of optional features, in order of their names: those that any row asks for, or that hold links and folders.
+  asked = builtins.filter (name: builtins.substring 0 2 name == "f-") (map (lock.layerOf "base") (debian ++ wheels ++ npm));
+  optional = builtins.attrNames (builtins.listToAttrs (map (name: { inherit name; value = null; }) (asked ++ features.layers)));
+  stated = layer: { links = features.links layer; folders = features.folders layer; };
 
   specs = [
-    { layer = "base"; spec = { skeleton = true; debian = debianOf "base"; links = features.links [ "core" ]; }; }
+    { layer = "base"; spec = { skeleton = true; debian = debianOf "base"; } // stated "base"; }
     { layer = "python"; spec = { environment = interpreter.version; wheels = ofLayer "python" wheels; }; }
   ] ++ map
-    (layer: { inherit layer; spec = { debian = debianOf layer; wheels = ofLayer layer wheels; npm = npmOf layer npm; links = ownLinks layer; }; })
+    (layer: { inherit layer; spec = { debian = debianOf layer; wheels = ofLayer layer wheels; npm = npmOf layer npm; } // stated layer; })
     optional ++ [
     { layer = "app"; spec = { application = sources.application; }; }
     { layer = "config"; spec = { overlays = [ [ "generated:config" plan ] [ "generated:sbom" sbom ] ]; }; }

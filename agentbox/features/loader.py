@@ -31,13 +31,19 @@ def enabled(manifest: Manifest, features: Mapping[str, Feature]) -> tuple[str, .
 
 
 def is_on(model: Model, feature: Feature) -> bool:
-    """True when the feature has no gate, or its gate's key holds one of the gate's values."""
-    if feature.gate is None:
+    """True when the feature has no gate, or its gate's key holds one of the gate's values and its switch is on."""
+    gate = feature.gate
+    if gate is None:
         return True
+    return value_at(model, gate.key) in gate.values and (not gate.when or value_at(model, gate.when) is True)
+
+
+def value_at(model: Model, key: str) -> Any:
+    """The effective value of a key path that the schema has. Raises AttributeError (a bug) for another."""
     value: Any = model
-    for name in feature.gate.key.split("."):
+    for name in key.split("."):
         value = getattr(value, name)
-    return value in feature.gate.values
+    return value
 
 
 def _load(path: Path) -> Feature:
@@ -66,7 +72,8 @@ def _as_is(value: Any) -> Any:
 
 def _gate(table: Mapping[str, Any]) -> Gate:
     value = table["value"]
-    return Gate(key=table["key"], values=tuple(value) if isinstance(value, list) else (value,))
+    values = tuple(value) if isinstance(value, list) else (value,)
+    return Gate(**{**{name: item for name, item in table.items() if name != "value"}, "values": values})
 
 
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {

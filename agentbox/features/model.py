@@ -10,10 +10,11 @@ from agentbox.manifest.sections.security import ExceptionKey
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """The manifest key and the values of it that turn a feature on."""
+    """The manifest key and the values of it that turn a feature on; where `when` names a switch, only while it is on."""
 
     key: str
     values: tuple[bool | str, ...]
+    when: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +27,11 @@ class ExceptionNeed:
 
 @dataclass(frozen=True, kw_only=True)
 class FixedPort:
-    """A listener with a fixed port."""
+    """A listener: its port is fixed, or that of the manifest key `key`."""
 
     name: str
-    port: int
+    port: int = 0
+    key: str = ""
     publish: bool = True
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agentbox.features.model import Feature
+from agentbox.features.loader import value_at
+from agentbox.features.model import Feature, FixedPort
 from agentbox.manifest import Model
 
 GATEWAY_PORT: Final = 9093
@@ -36,10 +37,14 @@ def port_table(model: Model, features: Mapping[str, Feature], on: Iterable[str])
     relay = model.sovereign_mesh.relay
     if relay.enabled and relay.implementation == "embedded":
         rows.append(Listener("sovereign_mesh.relay.port", relay.port, published=relay.expose))
-    rows += [
-        Listener(f"{name}:{fixed.name}", fixed.port, fixed.publish) for name in on for fixed in features[name].ports
-    ]
-    return tuple(rows)
+    rows += [_listener(model, name, fixed) for name in on for fixed in features[name].ports]
+    return tuple(dict.fromkeys(rows))  # a key is listed once, whoever states it
+
+
+def _listener(model: Model, feature: str, fixed: FixedPort) -> Listener:
+    if fixed.key:
+        return Listener(fixed.key, value_at(model, fixed.key), fixed.publish)
+    return Listener(f"{feature}:{fixed.name}", fixed.port, fixed.publish)
 
 
 def free_port(table: Iterable[Listener], near: int) -> int:

@@ -46,7 +46,7 @@ def make_plan(
     values = by_key(tables)
     chosen = enabled(manifest, features)
     check_lock(lock, tables["image"], chosen, system)
-    added = contribution([features[name] for name in chosen])
+    added = contribution([features[name] for name in chosen], values, system)
     resolved = slots.resolve(tables["adapters"])
     api, observability = _api(tables["api"]), Observability(**tables["observability"])
     resources = Resources(**tables["resources"])
@@ -75,6 +75,7 @@ def make_plan(
         volumes=(*storage.baseline_volumes(), *added.volumes),
         writable_roots=(),
         secrets=secret_names(values, classes),
+        passwords=added.passwords,
         environment=_environment(observability, added),
         egress=destinations(values, resolved),
         exceptions=deltas(model, features, chosen),

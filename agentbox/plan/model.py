@@ -51,6 +51,15 @@ class Port:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Password:
+    """What a program of a feature asks of its users. Boot writes it to `/run/agentbox/secrets/<file>`: the secret of
+    that name, else one that it made at the first boot."""
+
+    file: str
+    secret: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Probe:
     """One artifact probe (box.md 6). Fields that a kind does not use keep their defaults."""
 
@@ -69,6 +78,7 @@ class Probe:
     exit_code: int = 0
     stdout_regex: str = ""
     modules: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)  # exec and python-import: added to the minimal environment
     url: str = ""
     status: int = 200
     body_regex: str = ""
@@ -200,6 +210,7 @@ class Plan:
     volumes: tuple[Volume, ...]
     writable_roots: tuple[str, ...]
     secrets: tuple[str, ...]  # names of compose secrets
+    passwords: tuple[Password, ...] = ()
     environment: Mapping[str, str]  # plain data of the container; never a credential
     egress: tuple[Destination, ...]
     exceptions: tuple[Delta, ...]

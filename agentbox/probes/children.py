@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,14 +19,15 @@ class Ended:
     stderr: str
 
 
-def run_child(argv: Sequence[str], seconds: float) -> Ended:
-    """Raises OSError when it cannot be started. Nothing of its process group lives on when this returns."""
+def run_child(argv: Sequence[str], seconds: float, env: Mapping[str, str] | None = None) -> Ended:
+    """`env` goes over the minimal environment. Raises OSError when it cannot be started. Nothing of its process group
+    lives on when this returns."""
     child = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=ENVIRONMENT,
+        env={**ENVIRONMENT, **(env or {})},
         cwd="/",
         process_group=0,
     )

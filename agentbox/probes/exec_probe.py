@@ -1,6 +1,7 @@
 """Kind `exec`: a program runs, ends in time with the expected code, and says what it should."""
 
 import re
+from tempfile import TemporaryDirectory
 
 from agentbox.plan.model import Probe
 from agentbox.probes.base import located
@@ -11,10 +12,11 @@ _SHOWN = 200  # characters of output in a reason
 
 
 def check_exec(probe: Probe, paths: Paths, seconds: float) -> str:
-    """No shell takes part: `argv[0]` is a path."""
+    """No shell takes part: `argv[0]` is a path. Programs that want a home get one that is gone afterwards."""
     argv = (str(located(paths, probe.argv[0])), *probe.argv[1:])
     try:
-        ended = run_child(argv, seconds)
+        with TemporaryDirectory(prefix="agentbox-probe-", ignore_cleanup_errors=True) as home:
+            ended = run_child(argv, seconds, {"HOME": home, "TMPDIR": home, **probe.env})
     except OSError as error:
         return f"{probe.argv[0]} cannot be started: {error.strerror}"
     if ended.code is None:

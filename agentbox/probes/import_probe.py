@@ -21,7 +21,7 @@ print(json.dumps(found))
 def check_import(probe: Probe, paths: Paths, seconds: float) -> str:
     """Names the modules that cannot be imported and why."""
     try:
-        ended = run_child((str(paths.python), "-I", "-B", "-c", _REPORT, *probe.modules), seconds)
+        ended = run_child((str(paths.python), "-I", "-B", "-c", _REPORT, *probe.modules), seconds, probe.env)
     except OSError as error:
         return f"the interpreter cannot be started: {error.strerror}"
     if ended.code is None:

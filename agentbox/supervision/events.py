@@ -28,6 +28,7 @@ EVENTS: Mapping[str, tuple[str, str]] = {
     "WritableRootReady": ("debug", "path errno free_bytes"),
     "WritableRootFailed": ("fatal", "path errno free_bytes"),
     "ApiTokenResolved": ("info", "source"),
+    "PasswordResolved": ("info", "name source"),
     "IdentityReady": ("info", "pubkey created"),
     "SecurityProfileApplied": ("info", "baseline exceptions seccomp_digest"),
     "PhaseCompleted": ("debug", "phase ms budget_ms"),

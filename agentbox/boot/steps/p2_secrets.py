@@ -1,16 +1,20 @@
-"""Phase 2: the API's token is there, and no secret stays in the environment."""
+"""Phase 2: the API's token and the passwords of programs are there, and no secret stays in the environment."""
 
 from agentbox.boot.context import Context
 from agentbox.settings import take_from_environment
+from agentbox.supervision.passwords import lay
 from agentbox.supervision.secrets import LEGACY_TOKEN, find_token, make_token, store_secret
 
 PHASE, BUDGET_MS = "2", 5
 
 
 def run(context: Context) -> None:
-    """Moves secrets out of the environment, then finds or makes the token. Raises AgentboxError for an unreadable one."""
+    """Moves secrets out of the environment, then finds or makes the token and each password. Raises AgentboxError for
+    an unreadable one."""
     for name in (*context.plan.secrets, LEGACY_TOKEN):
         if value := take_from_environment(name):
             store_secret(context.paths, name, value)
     token = find_token(context.paths, context.plan) or make_token(context.paths)
     context.emit("ApiTokenResolved", source=token.source)
+    for password in context.plan.passwords:
+        context.emit("PasswordResolved", name=password.file, source=lay(context.paths, password))

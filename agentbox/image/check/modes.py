@@ -1,7 +1,7 @@
 """Nobody but root owns or may write anything, save the few folders that are the box's; nothing is set-id."""
 
 from agentbox.image.check.layers import Root
-from agentbox.image.tree.rules import FOLDERS
+from agentbox.image.tree.rules import folder
 
 
 def loose(root: Root) -> list[str]:
@@ -10,7 +10,7 @@ def loose(root: Root) -> list[str]:
     for each in root.all:
         entry = each.entry
         where = f"layer {each.layer}, {entry.path}"
-        allowed = entry.type == "dir" and (entry.mode, entry.uid, entry.gid) == FOLDERS.get(entry.path)
+        allowed = entry.type == "dir" and (entry.mode, entry.uid, entry.gid) == folder(entry.path)
         if entry.type == "link" or allowed:
             continue
         if entry.mode & 0o7022:

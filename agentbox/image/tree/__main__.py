@@ -1,8 +1,8 @@
 """Builds one layer's tree: `python -m agentbox.image.tree SPEC OUT LIST`.
 
-SPEC is JSON: `layer`, `python` ("3.13"), `interpreter` (argv that starts the build Python), and any of
+SPEC is JSON: `layer`, `arch`, `python` ("3.13"), `interpreter` (argv that starts the build Python), and any of
 `skeleton` (true), `debian` and `wheels` and `npm` (rows with `name`, `version`, `path`), `links` ([path, target]),
-`application` (a source folder), `overlays` ([owner, folder laid out as in the image]).
+`folders` (paths), `application` (a source folder), `overlays` ([owner, folder laid out as in the image]).
 """
 
 import json
@@ -36,9 +36,11 @@ def build(spec: dict[str, Any], root: Path) -> Tree:
     for row in spec.get("wheels", ()):
         add_wheel(tree, row["name"], Path(row["path"]), python)
     for row in spec.get("npm", ()):
-        add_tarball(tree, row["name"], Path(row["path"]), row["paths"])
+        add_tarball(tree, row["name"], Path(row["path"]), row["paths"], spec["arch"])
     for path, target in spec.get("links", ()):
         tree.link(place(path), target, "generated:links")
+    for path in spec.get("folders", ()):
+        tree.folder(place(path))
     if source := spec.get("application"):
         add_application(tree, Path(source), python)
     for owner, folder in spec.get("overlays", ()):

@@ -6,11 +6,13 @@ MERGED = ("bin", "lib", "lib64", "sbin")  # top-level links into usr/
 
 # Folders that are not root's 0755: path -> (mode, uid, gid).
 _BOX = (0o755, 1000, 1000)
+_STATE = "var/lib/agentbox"
 FOLDERS: dict[str, tuple[int, int, int]] = {
     "run": _BOX,
     "tmp": (0o1777, 0, 0),
-    "var/lib/agentbox": _BOX,
-    "var/lib/agentbox/branches": _BOX,  # the volume `branches` is mounted here and copies the owner
+    _STATE: _BOX,
+    # Volumes are mounted on these and copy the owner: the agents', and those of two exceptions, which need no new image.
+    **{f"{_STATE}/{name}": _BOX for name in ("branches", "code-server", "telegram")},
     "var/log": _BOX,
     "var/log/supervisor": _BOX,
     "var/run": _BOX,
@@ -58,5 +60,7 @@ def file_mode(mode: int) -> int:
 
 
 def folder(path: str) -> tuple[int, int, int]:
-    """Mode, uid and gid of a folder."""
+    """Mode, uid and gid of a folder. Those in the state folder are the box's own: a feature's volume is mounted there."""
+    if path.rpartition("/")[0] == _STATE:
+        return _BOX
     return FOLDERS.get(path, (0o755, 0, 0))

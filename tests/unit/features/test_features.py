@@ -100,6 +100,15 @@ def test_a_gate_turns_a_feature_on(tmp_path: Path) -> None:
     )
 
 
+def test_a_switch_holds_a_gate_shut(tmp_path: Path) -> None:
+    """`when` is for a key that has a value though its table is off."""
+    text = '[gate]\nkey = "observability.log_level"\nvalue = "info"\nwhen = "meta.dev"\n'
+    (tmp_path / "quiet.toml").write_text(text)
+    features = load_features(tmp_path)
+    assert enabled(parse(MINIMAL, "x"), features) == ()
+    assert enabled(parse(MINIMAL + b"dev = true\n", "x"), features) == ("quiet",)
+
+
 def test_port_table() -> None:
     """Only listeners that are on; fixed ports of features by feature and name."""
     jupyter = Feature(

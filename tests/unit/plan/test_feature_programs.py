@@ -4,9 +4,10 @@ import pytest
 
 from agentbox.features import Feature, FixedPort
 from agentbox.plan.errors import PlanError
-from agentbox.plan.from_features import contribution
+from agentbox.plan.from_features import Contribution
+from agentbox.plan.from_features import contribution as contribution_of
 from agentbox.plan.logs import with_log_sizes
-from agentbox.plan.model import Port, Program, Ready, Volume
+from agentbox.plan.model import Password, Port, Program, Ready, Volume
 from agentbox.plan.network import check_ports
 from agentbox.plan.programs import check_names, stop_budget
 
@@ -16,6 +17,14 @@ _EDITOR = {
     "argv": ["/usr/bin/editor", "--port", "8080"],
     "ready": {"by": "tcp", "target": "127.0.0.1:8080"},
 }
+
+
+VALUES = {"desktop.port": 5901, "desktop.on": True, "desktop.password_env": "SCREEN", "desktop.names": ["a"]}
+
+
+def contribution(features: list[Feature]) -> Contribution:
+    """On a 64-bit PC, with a few values."""
+    return contribution_of(features, VALUES, "x86_64-linux")
 
 
 def _feature(**tables: object) -> Feature:
@@ -30,7 +39,7 @@ def test_a_program_of_a_feature_joins_the_group_and_logs_to_a_file() -> None:
             name="editor",
             priority=60,
             argv=("/usr/bin/editor", "--port", "8080"),
-            required=False,
+            required=True,
             ready=Ready(by="tcp", target="127.0.0.1:8080"),
             startsecs=1,
             log="file",
@@ -98,3 +107,47 @@ def test_a_name_or_a_port_is_taken_once() -> None:
     ports = (Port(owner="api.port", name="api", port=9090), Port(owner="editor", name="web", port=9090))
     with pytest.raises(PlanError, match=r"cannot plan port 9090: api.port and editor both want it"):
         check_ports(ports)
+
+
+def test_words_in_braces_are_filled_in() -> None:
+    """A manifest value, the machine's two names, the file of a password; a regular expression's count stays."""
+    program = {
+        **_EDITOR,
+        "argv": ["/usr/bin/editor-{machine}", "--port={desktop.port}", "--auth={password}", "x{2}"],
+        "env": {"CPU": "{cpu}", "ON": "{desktop.on}"},
+        "ready": {"by": "tcp", "target": "127.0.0.1:{desktop.port}"},
+        "password": {"file": "editor-password", "key": "desktop.password_env"},
+    }
+    probe = {"id": "e", "kind": "exec", "argv": ["/usr/bin/editor"], "stdout_regex": "^[0-9]{2}", "reason": "it runs"}
+    found = contribution([_feature(programs=(program,), probes=(probe,), env={"PORT": "{desktop.port}"})])
+    only = found.programs[0]
+    assert only.argv == (
+        "/usr/bin/editor-x86_64",
+        "--port=5901",
+        "--auth=/run/agentbox/secrets/editor-password",
+        "x{2}",
+    )
+    assert (only.env, only.ready.target) == ({"CPU": "x64", "ON": "true"}, "127.0.0.1:5901")
+    assert found.passwords == (Password(file="editor-password", secret="SCREEN"),)
+    assert (found.probes[0].stdout_regex, found.probes[0].env) == ("^[0-9]{2}", {"PORT": "5901"})
+
+
+@pytest.mark.parametrize("word", ["desktop.prot", "desktop.names", "password", "system"])
+def test_a_word_that_stands_for_nothing_is_refused(word: str) -> None:
+    """Also one whose value is a list, and the password of a program that has none."""
+    with pytest.raises(PlanError, match=f"feature editor: {{{word}}}"):
+        contribution([_feature(programs=({**_EDITOR, "argv": ["/usr/bin/editor", f"{{{word}}}"]},))])
+
+
+def test_a_variable_has_one_value() -> None:
+    """Two features may agree on it; where they do not, the second is named."""
+    other = Feature(name="other", env={"LIBS": "/b"})
+    assert contribution([_feature(env={"LIBS": "/b"}), other]).env == {"LIBS": "/b"}
+    with pytest.raises(PlanError, match="feature other: it sets LIBS to '/b', another feature to '/a'"):
+        contribution([_feature(env={"LIBS": "/a"}), other])
+
+
+def test_a_port_may_be_the_manifests() -> None:
+    """Then the key owns it."""
+    found = contribution([_feature(ports=(FixedPort(name="screen", key="desktop.port"),))])
+    assert found.ports == (Port(owner="desktop.port", name="screen", port=5901, publish="127.0.0.1"),)

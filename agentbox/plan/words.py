@@ -1,0 +1,43 @@
+"""Words in braces that a feature file leaves to the plan: a manifest value, the machine, the file of a password."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from agentbox.plan.errors import PlanError
+
+_WORD = re.compile(r"\{([a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)*)\}")
+PASSWORD = "password"
+_CPU = {"x86_64-linux": "x64", "aarch64-linux": "arm64"}  # npm's names
+
+
+def machine_words(system: str) -> dict[str, str]:
+    """`{machine}` as the kernel names it, `{cpu}` as npm does. nix/features.nix knows the same two for links."""
+    return {"machine": system.partition("-")[0], "cpu": _CPU[system]}
+
+
+def filled(value: Any, words: Mapping[str, Any], feature: str) -> Any:
+    """A table of a feature file with every word put in: `{desktop.port}` becomes `5901`, true becomes `true`.
+
+    Braces around anything else (a regular expression's count) stay. Raises PlanError for a name that is no word here,
+    or that stands for a list or a table.
+    """
+    if isinstance(value, str):
+        return _WORD.sub(lambda match: _text(match[1], words, feature), value)
+    if isinstance(value, Mapping):
+        return {name: filled(item, words, feature) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(filled(item, words, feature) for item in value)
+    return value
+
+
+def _text(name: str, words: Mapping[str, Any], feature: str) -> str:
+    value = words.get(name)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise PlanError(
+        f"cannot use feature {feature}: {{{name}}} stands for no value here",
+        "name a manifest key with one value, {machine}, {cpu}, or {password} in a program that has one",
+    )

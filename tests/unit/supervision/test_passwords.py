@@ -1,0 +1,54 @@
+"""Passwords of features' programs."""
+
+from pathlib import Path
+
+import pytest
+
+from agentbox.plan.model import Password
+from agentbox.settings import Paths
+from agentbox.supervision.passwords import lay
+from agentbox.supervision.secrets import store_secret
+
+SCREEN = Password(file="screen-password", secret="SCREEN")
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    """A box whose two folders are there."""
+    found = Paths(tmp_path)
+    found.run.mkdir(parents=True)
+    found.state.mkdir(parents=True)
+    return found
+
+
+def test_one_is_made_and_kept(paths: Paths) -> None:
+    """Readable by the box alone, in both places; the next boot takes the same."""
+    assert lay(paths, SCREEN) == "generated"
+    laid, kept = paths.password("screen-password"), paths.state_secrets / "screen-password"
+    value = laid.read_text()
+    assert len(value) >= 32
+    assert kept.read_text() == value
+    assert (laid.stat().st_mode & 0o777, kept.stat().st_mode & 0o777) == (0o400, 0o600)
+    laid.unlink()
+    assert lay(paths, SCREEN) == "file"
+    assert laid.read_text() == value
+
+
+def test_the_operators_own_goes_first(paths: Paths) -> None:
+    """And leaves the kept one alone."""
+    lay(paths, SCREEN)
+    kept = (paths.state_secrets / "screen-password").read_text()
+    store_secret(paths, "SCREEN", "correct horse")
+    assert lay(paths, SCREEN) == "env"
+    assert paths.password("screen-password").read_text() == "correct horse"
+    assert (paths.state_secrets / "screen-password").read_text() == kept
+
+
+@pytest.mark.parametrize("damaged", ["", "  \n", "change-me"])
+def test_never_empty(paths: Paths, damaged: str) -> None:
+    """Neither an empty secret nor an emptied file opens a program."""
+    store_secret(paths, "SCREEN", damaged)
+    paths.state_secrets.mkdir()
+    (paths.state_secrets / "screen-password").write_text(damaged)
+    assert lay(paths, SCREEN) == "generated"
+    assert len(paths.password("screen-password").read_text()) >= 32
