@@ -73,6 +73,10 @@ class Life:
             self._agent.end(grace)
         await asyncio.shield(self.done)
 
+    async def asked_to_end(self) -> None:
+        """Returns once somebody has called `end`, or the agent is over."""
+        await self._stop.wait()
+
     async def _feed(self, data: bytes) -> None:
         if (stdin := self.stdin) is None:
             return
@@ -201,6 +205,7 @@ class Life:
         await self.host.save(entry, self._happening(event, exit=end.to_wire(), state=entry.state))
 
     def _over(self) -> None:
+        self._stop.set()
         self.stream.close()
         if not self.done.done():
             self.done.set_result(None)

@@ -12,7 +12,7 @@ import structlog
 
 from agentbox import log as logging
 from agentbox.adapters.orchestrator import rpc
-from agentbox.agents import reconcile
+from agentbox.agents import leave, reconcile
 from agentbox.agents.config import HostConfig
 from agentbox.agents.host import Host
 from agentbox.agents.runs import Runs
@@ -24,7 +24,7 @@ from agentbox.errors import AgentboxError
 from agentbox.plan.model import Plan
 from agentbox.settings import Paths
 from agentbox.supervision.backoff import backoff
-from agentbox.supervision.notify import notify
+from agentbox.supervision.notify import notify, withdraw
 
 PROGRAM = "agent-host"
 log = structlog.get_logger()
@@ -81,8 +81,14 @@ async def _answer(service: Service) -> None:
     service.host.launcher.start()
     log.info("listening", agents=len(service.table.lives))
     await service.stop.wait()
-    server.close()
+    deadline = loop.time() + leave.STAY_SECONDS
+    withdraw(paths, PROGRAM)
+    service.table.closing = True
+    goes_down = await leave.until_asked(service.table, paths, sessions)
     await service.table.close()
+    if goes_down:
+        await leave.until_left(sessions, deadline)
+    server.close()
     for task in sessions:
         task.cancel()
     await asyncio.gather(*sessions, return_exceptions=True)

@@ -12,7 +12,14 @@ from typing import Any
 import structlog
 
 from agentbox.adapters.base import Page
-from agentbox.adapters.errors import InvalidTransition, NotFound, QuotaExceeded, StaleHandle, ValidationError
+from agentbox.adapters.errors import (
+    InvalidTransition,
+    NotFound,
+    QuotaExceeded,
+    SlotUnavailable,
+    StaleHandle,
+    ValidationError,
+)
 from agentbox.adapters.orchestrator.contract import (
     LIMIT,
     AgentFilter,
@@ -53,6 +60,7 @@ class Table:
         self.streams: dict[str, StreamLog] = {}
         self._requests: dict[Request, tuple[asyncio.Task[AgentHandle] | AgentHandle, float]] = {}
         self._chores: set[asyncio.Task[None]] = set()
+        self.closing = False  # no agent is started any more
         host.on_ended = self._ended
 
     async def load(self) -> None:
@@ -136,6 +144,13 @@ class Table:
     async def _create(
         self, spec: AgentSpec, asker: Asker, once: bool, capture: Capture | None, stdin: bytes | None
     ) -> AgentHandle:
+        if self.closing:
+            raise SlotUnavailable(
+                "cannot start another agent: agent-host is ending",
+                slot="orchestrator",
+                impl="local-process",
+                since=None,
+            )
         check_spec(spec, self.host.config)
         limits = effective_limits(spec.limits, self.host.config, once=once, admin=asker.admin)
         entry = Entry(

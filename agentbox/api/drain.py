@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Literal
 
 import structlog
 
+from agentbox.adapters.errors import AdapterError
+from agentbox.adapters.orchestrator.contract import LIMIT, AgentHandle, AgentInfo
+from agentbox.api.tasks.run import ENDED
 from agentbox.errors import AgentboxError
 from agentbox.supervision.shutdown import mark_clean
 
 if TYPE_CHECKING:
     from agentbox.api.services import Services
 
-TASK_SECONDS = 7.0  # of the 10 s that the program has; slots take what is left
+AGENT_SECONDS = 7.0  # of the 10 s that the program has; slots take what is left
 _log = structlog.get_logger()
 
 
@@ -39,7 +42,7 @@ class Drain:
     async def _run(self, reason: str) -> None:
         services, began = self._services, time.monotonic()
         services.say("ShutdownStarted", reason=reason, drained_ms=0)
-        await self._end_tasks()
+        await self._end_agents()
         services.closing.set()
         clean = await close_slots(services)
         self.state = "drained"
@@ -49,13 +52,39 @@ class Drain:
             mark_clean(services.paths, services.boot.boot_id)
         services.say("ShutdownCompleted", reason=reason, drained_ms=round((time.monotonic() - began) * 1000))
 
-    async def _end_tasks(self) -> None:
+    async def _end_agents(self) -> None:
+        """Tasks end theirs, and their beads; the others are ended here."""
+        tasks = self._services.tasks
         try:
-            async with asyncio.timeout(TASK_SECONDS):
-                await self._services.tasks.drain()
+            async with asyncio.timeout(AGENT_SECONDS):
+                await asyncio.gather(tasks.drain(), self._end_others(tasks.agents))
         except TimeoutError:
-            _log.error("tasks not ended in time", running=self._services.tasks.running)
-        await self._services.tasks.stop()
+            _log.error("agents not ended in time", tasks=tasks.running)
+        await tasks.stop()
+
+    async def _end_others(self, of_tasks: frozenset[str]) -> None:
+        try:
+            living = [one.handle for one in await self._agents() if one.state not in ENDED]
+        except AdapterError as error:
+            _log.warning("agents not listed", reason=error.message)
+            return
+        await asyncio.gather(*(self._end(one) for one in living if one.agent_id not in of_tasks))
+
+    async def _agents(self) -> list[AgentInfo]:
+        found: list[AgentInfo] = []
+        cursor: str | None = None
+        while True:
+            page = await self._services.container.orchestrator.list(limit=LIMIT[1], cursor=cursor)
+            found += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+    async def _end(self, agent: AgentHandle) -> None:
+        try:
+            await self._services.container.orchestrator.terminate(agent)
+        except AdapterError as error:
+            _log.warning("agent not ended", agent_id=agent.agent_id, reason=error.message)
 
 
 async def close_slots(services: "Services") -> bool:

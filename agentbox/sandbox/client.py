@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from agentbox.sandbox.control import Control
 from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.spec import Breach, Ended, Launch, Started
 
@@ -21,33 +22,26 @@ _CLOSE_SECONDS = 3.0
 class Agent:
     """One running tree. `stdin` (where asked for), `stdout` and `stderr` are descriptors that belong to the caller."""
 
-    def __init__(self, stdin: int | None, stdout: int, stderr: int, orders: asyncio.StreamWriter) -> None:
+    def __init__(self, stdin: int | None, stdout: int, stderr: int, control: Control) -> None:
         self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
         self.started = Started(pid=0, start_ticks=0, reaper=0, measured={})
         self.ended: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
-        self._orders = orders
+        self.control = control
 
     def signal(self, number: int) -> None:
         """To the leader; STOP and CONT to every process of the tree."""
         whole = number in (signal.SIGSTOP, signal.SIGCONT)
-        self._order({"do": "tree" if whole else "signal", "signal": int(number)})
+        self.control.order({"do": "tree" if whole else "signal", "signal": int(number)})
 
     def end(self, grace: float) -> None:
         """TERM to the whole tree, KILL after `grace` seconds to what is left. `ended` tells when none lives."""
-        self._order({"do": "end", "grace": grace})
+        self.control.order({"do": "end", "grace": grace})
 
     def close_descriptors(self) -> None:
         """For a caller that will not read the output."""
         for fd in (self.stdin, self.stdout, self.stderr):
             if fd is not None:
                 os.close(fd)
-
-    def _order(self, order: Mapping[str, Any]) -> None:
-        if not self._orders.is_closing():
-            self._orders.write(json.dumps(order).encode() + b"\n")
-
-
-_Begun = tuple[Agent, asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Launcher:
@@ -76,16 +70,16 @@ class Launcher:
         self._last = number = self._last + 1
         self._buried[number] = asyncio.get_running_loop().create_future()
         try:
-            agent, reader, writer = await self._begin(commands, number, launch, stdin)
+            agent = await self._begin(commands, number, launch, stdin)
         except BaseException:
             self._forget(number)
             raise
-        task = asyncio.create_task(self._follow(agent, number, reader, writer))
+        task = asyncio.create_task(self._follow(agent, number))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return agent
 
-    async def _begin(self, commands: socket.socket, number: int, launch: Launch, stdin: str) -> _Begun:
+    async def _begin(self, commands: socket.socket, number: int, launch: Launch, stdin: str) -> Agent:
         ours, theirs = _pipes(stdin)
         near, far = socket.socketpair()
         try:
@@ -99,16 +93,15 @@ class Launcher:
         finally:
             far.close()
             _close(theirs)
-        reader, writer = await asyncio.open_unix_connection(sock=near)
-        agent = Agent(ours[0], ours[1], ours[2], writer)  # type: ignore[arg-type]
+        control = Control(near)
+        agent = Agent(ours[0], ours[1], ours[2], control)  # type: ignore[arg-type]
         try:
-            writer.write(launch.to_line())
-            agent.started = await _first_word(reader)
+            agent.started = await _first_word(control, launch)
         except BaseException:  # cancelled too: a closed control socket ends the tree
-            writer.close()
+            control.close()
             agent.close_descriptors()
             raise
-        return agent, reader, writer
+        return agent
 
     async def close(self) -> None:
         """Ends every tree, waits until all reapers are gone, and ends the launcher. Idempotent."""
@@ -170,30 +163,24 @@ class Launcher:
         self._buried.pop(number)
         return self._breaches.pop(number, None)
 
-    async def _follow(
-        self, agent: Agent, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        last: dict[str, Any] = {}
-        with contextlib.suppress(ConnectionResetError):
-            if line := await reader.readline():
-                last = json.loads(line)
-            await reader.read()  # end of file: the reaper is gone
+    async def _follow(self, agent: Agent, number: int) -> None:
+        line = await agent.control.line()
+        await agent.control.gone()
         if self._commands is not None:
             await self._buried[number]  # the launcher has ended what a killed reaper left
-        writer.close()
-        agent.ended.set_result(_ended(last, self._forget(number)))
+        agent.control.close()
+        agent.ended.set_result(_ended(json.loads(line) if line else {}, self._forget(number)))
 
 
-async def _first_word(reader: asyncio.StreamReader) -> Started:
-    try:
-        line = await reader.readline()
-    except ConnectionResetError:
-        line = b""
+async def _first_word(control: Control, launch: Launch) -> Started:
+    with contextlib.suppress(OSError):  # told by the missing answer
+        await control.send(launch.to_line())
+    line = await control.line()
     if not line:
         raise SpawnFailed("launcher", "no process could be made for it")
     word = json.loads(line)
     if word.pop("event") == "failed":
-        await reader.read()  # until the reaper is gone too
+        await control.gone()
         raise SpawnFailed(word["stage"], word["why"], 0)
     return Started(**word)
 

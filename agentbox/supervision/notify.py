@@ -31,6 +31,11 @@ def notify(paths: Paths, name: str) -> None:
     replace(paths.ready_dir / name, canonical_json(asdict(note)), durable=False)
 
 
+def withdraw(paths: Paths, name: str) -> None:
+    """A program that ends takes its note back: whoever watches the folder looks at once. Raises OSError."""
+    (paths.ready_dir / name).unlink(missing_ok=True)
+
+
 def read_note(paths: Paths, name: str) -> Note | None:
     """The note of a program, or None when there is none, or none that can be understood."""
     try:

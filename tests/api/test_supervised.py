@@ -154,8 +154,10 @@ def test_a_dead_program_unreadies_and_returns(sealed: Sealed) -> None:
 
 
 def test_a_shutdown_is_marked_clean(sealed: Sealed) -> None:
-    """SIGTERM of PID 1: agents end, the bead says so, ShutdownCompleted is printed, the mark is clean."""
+    """SIGTERM of PID 1: agents end, the bead says so, ShutdownCompleted is printed, the mark is clean. The API asks
+    every agent to end, those of no task too, before it is over; how each ended is what the kernel said."""
     task_id = sealed.client.submit_task(sh("sleep 300")).task_id
+    lone = sealed.client.call("spawn", body=sh("sleep 300"))["handle"]["agent_id"]
     until(lambda: sealed.client.task(task_id).agent_id)
     assert sealed.box.stop() == 0
     assert sealed.box.events("ShutdownStarted")
@@ -164,7 +166,17 @@ def test_a_shutdown_is_marked_clean(sealed: Sealed) -> None:
     sealed.start()
     assert sealed.client.meta()["boot"]["previous_shutdown"] == "clean"
     task = sealed.client.task(task_id)
-    assert (task.state, task.final) == ("failed", True)
+    assert (task.state, task.note) == ("failed", "the box was shut down while it ran")
+    assert task.exit is not None
+    assert (task.exit["reason"], task.exit["signal"]) == ("terminated", "SIGTERM")
+    told = list(sealed.client.call("read_events", query={"types": "agent.*", "limit": 1000})["events"])
+    for agent in (task.agent_id, lone):
+        asked, *_ = [
+            one for one in told if one["type"] == "agent.terminate.requested" and one["data"]["agent_id"] == agent
+        ]
+        (ended,) = [one for one in told if one["type"] == "agent.exited" and one["agent_id"] == agent]
+        assert asked["ts"] <= ended["data"]["exit"]["at"]
+        assert ended["data"]["exit"]["reason"] == "terminated"
 
 
 def test_a_drain_is_asked_for(sealed: Sealed) -> None:

@@ -34,6 +34,10 @@ class NotOurs(Exception):
     """The store gave the bead to somebody else, or closed it: this run must end without touching it."""
 
 
+class Left(Exception):
+    """The box goes down while a slot is away: the spool entry stays, and the next boot takes the task up."""
+
+
 class Run:
     """A task in the hands of this runner. `known` is set once its agent has an id, `done` once its bead is closed."""
 
@@ -65,6 +69,8 @@ class Run:
             _log.warning("task given up", task_id=self.task_id, reason=str(why))
             await self._end_agent()
             await self._spool.remove(self.entry.ref)
+        except Left:
+            _log.warning("task left to the next boot", task_id=self.task_id)
         finally:
             self.done.set()
 
@@ -156,7 +162,11 @@ class Run:
 
     async def _give_back(self) -> bool:
         """Nothing was started: the bead is open again for the next boot."""
-        await self._container.beads.release(self.task_id, self.entry.lease_id or "", note="the box was shut down")
+        lease, beads = self.entry.lease_id or "", self._container.beads
+        try:
+            await self._insist(lambda: beads.release(self.task_id, lease, note="the box was shut down"))
+        except (LeaseLost, InvalidTransition, NotFound) as error:
+            raise NotOurs(error.message) from error
         await self._remember(lease_id=None, request_id=None)
         return False
 
@@ -232,7 +242,7 @@ class Run:
             _log.warning("agent not ended", task_id=self.task_id, reason=error.message)
 
     async def _insist(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Repeats a call while the slot is away. Other refusals are raised."""
+        """Repeats a call while the slot is away. Other refusals are raised. Raises Left once the box goes down."""
         pause, longest = RETRY_SECONDS
         while True:
             try:
@@ -242,6 +252,8 @@ class Run:
             except AdapterError as error:
                 if not error.retryable:
                     raise
+                if self._drained:
+                    raise Left from error
                 _log.info("slot away, trying again", task_id=self.task_id, reason=error.message)
             await asyncio.sleep(pause)
             pause = min(pause * 2, longest)

@@ -78,6 +78,11 @@ class Tasks:
     def running(self) -> int:
         return len(self._runs)
 
+    @property
+    def agents(self) -> frozenset[str]:
+        """Ids of the agents that tasks run."""
+        return frozenset(run.agent_id for run in self._runs.values() if run.agent_id)
+
     async def submit(self, body: TaskBody, creator: str) -> Task:
         """Queues a task; the one that a repeated `dedup_key` names, where it exists."""
         _check(body)

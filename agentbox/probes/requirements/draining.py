@@ -2,27 +2,40 @@
 
 from collections.abc import Callable
 
+from agentbox.probes.folder_events import FolderEvents
 from agentbox.probes.in_thread import InThread
 from agentbox.probes.readiness import DRAINING
-from agentbox.probes.requirement import Requirement
+from agentbox.probes.requirement import Requirement, Wake
 from agentbox.settings import Paths
+from agentbox.supervision.inotify import DELETE
 from agentbox.supervision.rpc import SupervisorClient, SupervisorUnavailable
 
 _ENDING = ("SHUTDOWN", "RESTARTING")
 
 
 class DrainingRequirement(Requirement):
-    """Asks supervisord every second. `on_shutdown` is called once, when its shutdown is first seen: supervisord stops
-    programs from the last to the first, so the API learns of it long before its own SIGTERM."""
+    """Asks supervisord every second, and when a program takes its note back. `on_shutdown` is called once, when its
+    shutdown is first seen: supervisord stops programs from the last to the first, so the API learns of it long before
+    its own SIGTERM."""
 
     family = "draining"
     period = 1.0
 
     def __init__(self, paths: Paths, on_shutdown: Callable[[], None] = lambda: None) -> None:
+        self._paths = paths
         self._client = SupervisorClient(paths)
         self._ask: InThread[str] = InThread("readiness-draining")
         self._on_shutdown = on_shutdown
         self._seen = False
+        self._notes: FolderEvents | None = None
+
+    def attach(self, wake: Wake) -> None:
+        self._notes = FolderEvents(self._paths.ready_dir, DELETE, lambda _names: wake())
+
+    def detach(self) -> None:
+        if self._notes is not None:
+            self._notes.close()
+            self._notes = None
 
     async def check(self) -> tuple[str, ...]:
         """An absent supervisord is told by the programs, not here."""

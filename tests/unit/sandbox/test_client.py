@@ -162,6 +162,21 @@ async def test_a_stopped_leader_still_ends(launcher: Launcher, launch: Launch) -
     assert await over(agent) == (None, signal.SIGTERM, "")
 
 
+async def test_an_order_too_late_costs_nothing(launcher: Launcher, launch: Launch) -> None:
+    """Asked to end again and again while it ends: each tree tells its real end, though some orders find no reader."""
+    for _ in range(20):
+        agent = await launcher.spawn(replace(launch, argv=("sleep", "1000")))
+        ordering = asyncio.create_task(_keep_asking(agent))
+        assert await over(agent) == (None, signal.SIGTERM, "")
+        ordering.cancel()
+
+
+async def _keep_asking(agent: Agent) -> None:
+    while True:
+        agent.end(5)
+        await asyncio.sleep(0)
+
+
 async def test_many_at_once(launcher: Launcher, launch: Launch) -> None:
     """50 spawns side by side each give their own exact code."""
     agents = await asyncio.gather(*(launcher.spawn(shell(launch, f"exit {n}")) for n in range(50)))
