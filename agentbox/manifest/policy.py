@@ -1,12 +1,12 @@
 """Policies: a profile and what is laid over it, as one ordered list of rules a scope; the last rule that matches decides."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
-from agentbox.manifest.patterns import SCOPES, PathPattern, Pattern, Scope, parse
-from agentbox.manifest.patterns.scopes import IMPLIED
+from agentbox.manifest.patterns import SCOPES, PathPattern, Pattern, Scope, globs, parse
 
 Bindings = Mapping[str, Sequence[str]]
 """What variables stand for: `{"$EGRESS": ["example.com"]}`. A variable that is absent stays as it is."""
@@ -22,7 +22,7 @@ class WrittenRule(Protocol):
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """Empty = all of the scope, for net `connect`."""
+        """At least one."""
         ...
 
     @property
@@ -33,12 +33,15 @@ class WrittenRule(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyRule:
-    """`patterns` by operation. `methods` and `paths` limit a net rule to such requests of plain HTTP; () = no limit."""
+    """`patterns` by operation. `methods` and `paths` limit a net rule to such requests of plain HTTP; () = no limit.
+
+    A path is a glob whose `*` reaches over slashes.
+    """
 
     allow: bool
     patterns: Mapping[str, tuple[Pattern, ...]]
     methods: tuple[str, ...] = ()
-    paths: tuple[PathPattern, ...] = ()
+    paths: tuple[str, ...] = ()
     origin: str = ""
 
     @property
@@ -51,13 +54,15 @@ class PolicyRule:
         return (
             any(pattern.matches(value) for pattern in self.patterns.get(operation, ()))
             and (not self.methods or method in self.methods)
-            and (not self.paths or any(pattern.matches(path) for pattern in self.paths))
+            and (not self.paths or any(globs.matches(glob, path) for glob in self.paths))
         )
 
     def covers_requests_of(self, other: "PolicyRule") -> bool:
         """Whether methods and paths leave out nothing that the other's take in."""
         methods = not self.methods or (bool(other.methods) and set(other.methods) <= set(self.methods))
-        paths = not self.paths or (bool(other.paths) and all(_covered(path, self.paths) for path in other.paths))
+        paths = not self.paths or (
+            bool(other.paths) and all(any(globs.covers(wide, path) for wide in self.paths) for path in other.paths)
+        )
         return methods and paths
 
 
@@ -84,8 +89,11 @@ class Policy:
         """True when allowed: by the last rule that matches, and not at all without one.
 
         `value` is in the normal form of the scope (`Pattern.matches`). `method` and `path` are those of a plain HTTP
-        request, the path normalised and without its query; both are "" for a tunnel.
+        request, the path without its query; both are "" for a tunnel. A path that two programs may read in two ways
+        (`//`, dots, escaped slashes) is refused.
         """
+        if path and not _plain(path):
+            return False
         rule = self.decisive(scope, operation, value, method=method, path=path)
         return rule is not None and rule.allow
 
@@ -145,16 +153,23 @@ def make(name: str, written: Mapping[Scope, Iterable[WrittenRule]], base: Policy
 
 def rule_of(scope: Scope, table: WrittenRule, origin: str) -> PolicyRule:
     """One table as a rule. Raises PatternError."""
-    operations = table.operations or IMPLIED[scope]
+    operations = table.operations
     return PolicyRule(
         allow=table.mode == "allow",
         patterns={
             operation: tuple(parse(scope, text, operation) for text in table.patterns) for operation in operations
         },
-        methods=tuple(method.upper() for method in getattr(table, "methods", ())),
-        paths=tuple(PathPattern.parse(path, exec_scope=False) for path in getattr(table, "paths", ())),
+        methods=getattr(table, "methods", ()),
+        paths=getattr(table, "paths", ()),
         origin=origin,
     )
+
+
+_ODD: Final = re.compile(r"//|/\.\.?(/|$)|\\|%(2e|2f|5c|00)", re.IGNORECASE)
+
+
+def _plain(path: str) -> bool:
+    return path.startswith("/") and _ODD.search(path) is None
 
 
 def _decided(rules: Sequence[PolicyRule], operation: str) -> tuple[Pattern, ...]:
@@ -196,7 +211,7 @@ def _under(pattern: Pattern, place: Pattern) -> Pattern:
     return place
 
 
-_VARIABLES: Mapping[Scope, tuple[str, ...]] = {
+_VARIABLES: Final[Mapping[Scope, tuple[str, ...]]] = {
     "fs": ("$WORKSPACE", "$TMP", "$TOOLCHAIN"),
     "exec": ("$WORKSPACE", "$TMP", "$TOOLCHAIN", "$COMMAND"),
     "net": ("$EGRESS",),

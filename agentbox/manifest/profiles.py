@@ -38,8 +38,8 @@ class ProfileRule:
     """One rule of a profile file; the keys are those of a policy in a manifest."""
 
     mode: Literal["allow", "deny"]
-    operations: tuple[str, ...] = ()
-    patterns: tuple[str, ...] = ()
+    operations: tuple[str, ...]
+    patterns: tuple[str, ...]
 
 
 @cache

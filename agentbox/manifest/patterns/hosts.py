@@ -16,7 +16,7 @@ FORM: Final = "host, *.host, an IP address or a CIDR range, each with :port or :
 TCP_FORM: Final = "a port number from 1 to 65535"
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _NUMERIC: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_BRACKETED: Final = re.compile(r"\[([^\]]*)\](?::(.*))?")
+_BRACKETED: Final = re.compile(r"\[([^\]]*)\](/[0-9]+)?(?::(.*))?")
 _LONGEST: Final = 253
 
 
@@ -143,7 +143,7 @@ def split_address(value: str) -> tuple[str, int]:
 def _split(text: str) -> tuple[str, str | None]:
     """Host and what stands behind its colon; an IPv6 address with a port stands in brackets."""
     if bracketed := _BRACKETED.fullmatch(text):
-        return bracketed[1], bracketed[2]
+        return bracketed[1] + (bracketed[2] or ""), bracketed[3]
     if text.count(":") > 1:
         return text, None
     host, colon, port = text.partition(":")

@@ -46,7 +46,7 @@ class NamePattern:
     def parse(cls, scope: str, text: str) -> "NamePattern":
         """Raises PatternError."""
         form = FORMS[scope]
-        if text != form.variable and not form.shape.fullmatch(text):
+        if not text or (text != form.variable and not form.shape.fullmatch(text)):
             raise PatternError(text, f"is no pattern of the scope {scope}", form.words)
         whole_provider = scope == "llm" and "/" not in text and text != "*"
         return cls(text, f"{text}/*" if whole_provider else text)

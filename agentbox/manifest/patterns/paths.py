@@ -56,7 +56,8 @@ class PathPattern:
         root, *segments = value.split("/")
         if segments == [""] and not root:
             segments = []
-        if _refused(segments) or not (root or value.startswith("/")):
+        rooted = value.startswith("/") or root in PLACES or (not segments and bool(root))
+        if _refused(segments) or not rooted:
             return False
         if self._everything:
             return True

@@ -20,8 +20,6 @@ OPERATIONS: Final[Mapping[Scope, tuple[str, ...]]] = {
     "agent": ("spawn", "message", "signal"),
 }
 SCOPES: Final = tuple(OPERATIONS)
-IMPLIED: Final[Mapping[Scope, tuple[str, ...]]] = {**OPERATIONS, "net": ("connect",)}
-"""What a rule without `operations` means: all of the scope, and for net never the direct ports."""
 
 
 def parse(scope: Scope, text: str, operation: str = "") -> Pattern:

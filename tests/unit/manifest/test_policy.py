@@ -1,0 +1,175 @@
+"""Policies: the last rule that matches decides, and a policy that is not beyond another allows nothing that it refuses."""
+
+import itertools
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pattern_samples import PATTERNS, VALUES
+
+from agentbox.manifest.patterns import OPERATIONS, SCOPES, PatternError, Scope
+from agentbox.manifest.policy import Policy, make
+from agentbox.manifest.profiles import ChainError, chain, effective, profiles
+from agentbox.manifest.sections.policies import FsRule, NetRule
+from agentbox.manifest.sections.policies import Policy as Written
+
+METHODS = st.lists(st.sampled_from(["GET", "POST"]), max_size=1).map(tuple)
+PATHS = st.lists(st.sampled_from(["/a", "/a/*", "/*"]), max_size=1).map(tuple)
+
+
+@dataclass(frozen=True)
+class Rule:
+    mode: Literal["allow", "deny"]
+    operations: tuple[str, ...]
+    patterns: tuple[str, ...]
+    methods: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+def written(scope: Scope) -> st.SearchStrategy[list[Rule]]:
+    """A few rules of a scope; those of net may be limited to some requests. Direct ports have their own form."""
+    operations = [name for name in OPERATIONS[scope] if name != "tcp"]
+    limits = {"methods": METHODS, "paths": PATHS} if scope == "net" else {}
+    rule = st.builds(
+        Rule,
+        mode=st.sampled_from(["allow", "allow", "deny"]),
+        operations=st.lists(st.sampled_from(operations), min_size=1, unique=True).map(tuple),
+        patterns=st.lists(PATTERNS[scope], min_size=1, max_size=2).map(tuple),
+        **limits,
+    )
+    return st.lists(rule, max_size=4)
+
+
+def policy(scope: Scope, rules: list[Rule]) -> Policy:
+    return make("p", {scope: rules})
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_not_beyond_means_nothing_more(scope: Scope) -> None:
+    """Whatever the narrower one allows the wider one allows, denials on either side included."""
+    requests = st.tuples(VALUES[scope], st.sampled_from(["", "GET", "POST"]), st.sampled_from(["", "/a", "/a/b", "/b"]))
+
+    @settings(max_examples=400)
+    @given(written(scope), written(scope), st.lists(requests, min_size=1, max_size=8))
+    def check(narrow: list[Rule], wide: list[Rule], asked: list[tuple[str, str, str]]) -> None:
+        child, parent = policy(scope, narrow), policy(scope, wide)
+        for operation in OPERATIONS[scope]:
+            for value, method, path in asked:
+                allowed = child.decide(scope, operation, value, method=method, path=path)
+                if allowed and not parent.decide(scope, operation, value, method=method, path=path):
+                    assert child.beyond(parent)
+        assert not child.beyond(child) or any(rule.mode == "deny" for rule in narrow)
+
+    check()
+
+
+@given(written("fs"), VALUES["fs"])
+def test_what_is_allowed_is_granted(rules: list[Rule], value: str) -> None:
+    """`grants` leaves nothing out."""
+    made = policy("fs", rules)
+    if made.decide("fs", "read", value):
+        assert any(grant.operation == "read" and grant.pattern.matches(value) for grant in made.grants)
+
+
+def test_the_last_rule_decides() -> None:
+    """And without one nothing is allowed."""
+    made = make(
+        "p",
+        {
+            "fs": (
+                FsRule(mode="allow", patterns=("/data/**",)),
+                FsRule(mode="deny", patterns=("/data/x/**",), operations=("write",)),
+            )
+        },
+    )
+    assert made.decide("fs", "write", "/data/y")
+    assert made.decide("fs", "read", "/data/x/1")
+    assert not made.decide("fs", "write", "/data/x/1")
+    assert not made.decide("fs", "read", "/etc/passwd")
+    assert not made.decide("net", "connect", "x.org:443")
+
+
+def test_rules_about_plain_http() -> None:
+    """Methods and paths limit a rule to such requests; a tunnel shows neither. A path with two readings is refused."""
+    rule = NetRule(mode="allow", patterns=("x.org:80",), methods=("GET",), paths=("/v1/*",))
+    made = make("p", {"net": (rule,)})
+
+    def asked(method: str, path: str) -> bool:
+        return made.decide("net", "connect", "x.org:80", method=method, path=path)
+
+    assert asked("GET", "/v1/a/b")
+    assert not asked("POST", "/v1/a")
+    assert not asked("GET", "/v2/a")
+    assert not asked("", "")
+    for path in ("/v1/../v2", "/v1//x", "/v1/%2e%2e/x", "/v1/a%2Fb", "/v1/\\x", "v1/a"):
+        assert not asked("GET", path)
+
+
+def test_variables_are_filled_in() -> None:
+    """A list of values, or none: then the rule is gone. Others stay as they are."""
+    standard = profiles()["standard"]
+    bound = standard.bound(
+        {"$EGRESS": ["x.org", "*.x.org"], "$CHILDREN": [], "$WORKSPACE": ["/work"], "$PROVIDER": ["a"]}
+    )
+    assert bound.decide("net", "connect", "y.x.org:443")
+    assert bound.decide("fs", "write", "/work/src/a.py")
+    assert not bound.decide("fs", "write", "/workspace/a.py")
+    assert bound.decide("fs", "write", "$TMP/a")
+    assert bound.decide("llm", "call", "a/model-1")
+    assert not bound.decide("agent", "spawn", "reviewer")
+    assert not bound.decide("agent", "spawn", "$CHILDREN")
+    with pytest.raises(PatternError):
+        standard.bound({"$EGRESS": ["https://x.org"]})
+
+
+def test_the_profiles_of_the_specification() -> None:
+    """Each is within the next, and only the widest reaches the network by itself."""
+    order = ["minimal", "readonly", "sandboxed", "standard", "unrestricted"]
+    assert sorted(profiles()) == sorted(order)
+    for narrow, wide in itertools.pairwise(order):
+        assert not profiles()[narrow].beyond(profiles()[wide])
+        assert profiles()[wide].beyond(profiles()[narrow])
+    assert [profiles()[name].decide("fs", "write", "$WORKSPACE/a") for name in order] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert [profiles()[name].decide("net", "connect", "x.org:22") for name in order] == [False] * 4 + [True]
+    assert all(profiles()[name].decide("env", "read", "PATH") for name in order)
+
+
+@pytest.mark.parametrize(
+    "path", ["/run/agentbox/supervisor.sock", "/run/secrets/X", "/var/lib/agentbox/boot", "/proc/1/mem"]
+)
+def test_no_profile_shows_the_control_plane(path: str) -> None:
+    """Not even unrestricted."""
+    for profile in profiles().values():
+        assert not profile.decide("fs", "read", path)
+        assert not profile.decide("exec", "run", path)
+
+
+def test_a_policy_stands_on_its_base() -> None:
+    """The chain ends at a built-in profile; the rules of each step come after those below it."""
+    policies = {
+        "base": Written(base="standard", net=(NetRule(mode="deny", patterns=("a.x.org",)),)),
+        "own": Written(base="base", net=(NetRule(mode="allow", patterns=("*.x.org",)),)),
+    }
+    assert chain("own", policies) == ("standard", "base", "own")
+    assert chain("minimal", policies) == ("minimal",)
+    assert not effective("base", policies).decide("net", "connect", "a.x.org:443")
+    assert effective("own", policies).decide("net", "connect", "a.x.org:443")
+    assert [rule.origin for rule in effective("own", policies).rules["net"]] == ["standard", "base", "own"]
+
+
+def test_chains_that_reach_nothing() -> None:
+    """A name that nobody has, and a ring."""
+    ring = {"a": Written(base="b"), "b": Written(base="a"), "c": Written(base="c"), "d": Written(base="gone")}
+    for name, at, is_ring in (("a", "a", True), ("c", "c", True), ("d", "gone", False), ("x", "x", False)):
+        with pytest.raises(ChainError) as caught:
+            chain(name, ring)
+        assert (caught.value.name, caught.value.ring) == (at, is_ring)
+    assert chain("sandboxed", {"sandboxed": Written(base="minimal")}) == ("sandboxed",)
