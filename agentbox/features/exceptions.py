@@ -3,14 +3,15 @@
 Only the deltas themselves; merging them into a baseline is the plan's work.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from agentbox.features.model import Feature
 from agentbox.manifest import Model, Size, config_dir
 from agentbox.manifest.sections.security import DeviceRequest, ExceptionKey, SecurityException, Tmpfs, Volume
 
+_R = TypeVar("_R", Tmpfs, Volume)
 WIDENING: Final = ("devices", "group_add", "cap_add", "device_requests", "runtime", "seccomp")
 """Fields that widen what the box may do. A volume with a host path widens too."""
 
@@ -78,8 +79,8 @@ def parents(key: ExceptionKey, block: SecurityException | None) -> tuple[Excepti
 
 
 def effective_delta(model: Model, key: ExceptionKey, seen: tuple[ExceptionKey, ...] = ()) -> Delta:
-    """Built-in, written and inherited. A key inherited without a block gives its built-in delta. A cycle ends silently:
-    rule E205 refuses it."""
+    """Built-in, written and inherited. A key inherited without a block gives its built-in delta. A cycle ends here
+    silently: rule E205 and `inheritance_fault` refuse it."""
     block = model.security.exceptions.get(key)
     delta = own_delta(key, block or SecurityException())
     for parent in parents(key, block):
@@ -88,24 +89,52 @@ def effective_delta(model: Model, key: ExceptionKey, seen: tuple[ExceptionKey, .
     return delta
 
 
+def inheritance_fault(
+    model: Model, key: ExceptionKey, gated: Container[ExceptionKey], chain: tuple[ExceptionKey, ...] = ()
+) -> str:
+    """Why what a key inherits cannot be added: a cycle, or a parent whose gate is off (`gated` are those that are on).
+    Empty when it can."""
+    for parent in parents(key, model.security.exceptions.get(key)):
+        if parent == key or parent in chain:
+            return f"{key} inherits itself through {parent}"
+        if parent not in gated:
+            return f"{key} inherits {parent}, whose gate is off"
+        if fault := inheritance_fault(model, parent, gated, (*chain, key)):
+            return fault
+    return ""
+
+
 def union(first: Delta, second: Delta) -> Delta:
-    """Both together: by value; by target for tmpfs (the larger size) and volumes. What holds one value is the first's."""
+    """Both together, sorted: by value; by target for tmpfs and volumes. What holds one value is the first's; two sources
+    for one target both stay, for rule E205 to tell and for the merge to refuse."""
     merged: dict[str, Any] = {}
     for item in fields(Delta):
         left, right = getattr(first, item.name), getattr(second, item.name)
         merged[item.name] = tuple(dict.fromkeys((*left, *right))) if isinstance(left, tuple) else left or right
-    merged["tmpfs"] = _by_target(merged["tmpfs"])
-    merged["volumes"] = tuple({volume.target: volume for volume in reversed(merged["volumes"])}.values())[::-1]
+    for name in ("devices", "group_add", "cap_add"):
+        merged[name] = tuple(sorted(merged[name]))
+    merged["tmpfs"] = _joined(merged["tmpfs"], lambda row: row.target, _joined_tmpfs)
+    merged["volumes"] = _joined(merged["volumes"], lambda row: (row.target, row.source), _joined_volume)
     return Delta(**merged)
 
 
-def _by_target(mounts: tuple[Tmpfs, ...]) -> tuple[Tmpfs, ...]:
-    largest: dict[str, Tmpfs] = {}
-    for mount in mounts:
-        old = largest.get(mount.target)
-        if old is None or mount.size.bytes > old.size.bytes:
-            largest[mount.target] = mount
-    return tuple(largest[target] for target in sorted(largest))
+def _joined(rows: tuple[_R, ...], key: Callable[[_R], Any], join: Callable[[_R, _R], _R]) -> tuple[_R, ...]:
+    found: dict[Any, _R] = {}
+    for row in rows:
+        found[key(row)] = join(found[key(row)], row) if key(row) in found else row
+    return tuple(found[place] for place in sorted(found))
+
+
+def _joined_tmpfs(one: Tmpfs, other: Tmpfs) -> Tmpfs:
+    """The larger size, the bits of both modes, executable if either is."""
+    mode = f"{int(one.mode, 8) | int(other.mode, 8):04o}"
+    larger = max((one.size, other.size), key=lambda size: size.bytes)
+    return replace(one, size=larger, mode=mode, exec=one.exec or other.exec)
+
+
+def _joined_volume(one: Volume, other: Volume) -> Volume:
+    """Writable if either is."""
+    return replace(one, read_only=one.read_only and other.read_only)
 
 
 def _written(block: SecurityException) -> Delta:

@@ -3,15 +3,20 @@
 from collections.abc import Mapping
 
 from agentbox.features import Feature, effective_delta
-from agentbox.features.exceptions import active
+from agentbox.features.exceptions import active, gates_on, inheritance_fault
 from agentbox.manifest import Model
+from agentbox.plan.errors import PlanError
 from agentbox.plan.model import Delta, Device, Tmpfs, Volume
 
 
 def deltas(model: Model, features: Mapping[str, Feature], on: tuple[str, ...]) -> tuple[Delta, ...]:
-    """In name order: those whose block is written and whose gate is on, with what they inherit."""
+    """In name order: those whose block is written and whose gate is on, with what they inherit. Raises PlanError for
+    one that inherits itself, or from one whose gate is off."""
     found = []
+    gated = gates_on(features, on)
     for key in active(model, features, on):
+        if fault := inheritance_fault(model, key, gated):
+            raise PlanError(f"cannot plan the security exception {key}: {fault}", "see agentbox config explain E205")
         row = effective_delta(model, key)
         written = model.security.exceptions[key]
         found.append(

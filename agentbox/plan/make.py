@@ -35,7 +35,8 @@ def make_plan(
     test_hooks: bool = False,
     seccomp: bytes | None = None,
 ) -> Plan:
-    """The plan of a manifest without schema findings. `seccomp` is the baseline file, by default the shipped one.
+    """The plan of a manifest without schema findings. `seccomp` is the list in force, by default the
+    shipped file that the baseline or an exception names.
 
     Raises LockDisagreesError when the lock was made for other packages, PlanError when programs, ports or exceptions
     cannot be held together, ValueError (a bug of the caller) for a manifest with findings.
@@ -51,6 +52,8 @@ def make_plan(
     api, observability = _api(tables["api"]), Observability(**tables["observability"])
     resources = Resources(**tables["resources"])
     classes = {key: apply_class(key) for key in values}
+    exceptions = deltas(model, features, chosen)
+    seccomp = seccomp or _seccomp(next((row.seccomp for row in exceptions if row.seccomp), DEFAULT_SECCOMP))
     plan = Plan(
         version=__version__,
         name=tables["meta"]["name"],
@@ -60,7 +63,7 @@ def make_plan(
         suite=lock.suite,
         python=lock.python,
         features=tuple(chosen),
-        digests=Digests(manifest=manifest.digest, lock=digest(lock_bytes), seccomp=digest(seccomp or _seccomp())),
+        digests=Digests(manifest=manifest.digest, lock=digest(lock_bytes), seccomp=digest(seccomp)),
         resources=resources,
         api=api,
         observability=observability,
@@ -78,7 +81,7 @@ def make_plan(
         passwords=added.passwords,
         environment=_environment(observability, added),
         egress=destinations(values, resolved),
-        exceptions=deltas(model, features, chosen),
+        exceptions=exceptions,
         apply=apply_table(values, classes),
         test_hooks=test_hooks,
     )
@@ -114,8 +117,8 @@ def _checked(plan: Plan) -> Plan:
     return replace(plan, writable_roots=storage.writable_roots(profile.tmpfs, profile.volumes))
 
 
-def _seccomp() -> bytes:
-    path = config_dir() / "seccomp" / f"{DEFAULT_SECCOMP}.json"
+def _seccomp(stem: str) -> bytes:
+    path = config_dir() / "seccomp" / f"{stem}.json"
     try:
         return path.read_bytes()
     except OSError as error:

@@ -59,6 +59,23 @@ def test_union_takes_the_larger_memory_file_system() -> None:
     assert union(small, large).tmpfs == union(large, small).tmpfs == large.tmpfs
 
 
+def test_union_loses_nothing() -> None:
+    """Of two memory file systems at one place the bits of both modes and the right to run programs; of two volumes the
+    right to write; two sources for one place both stay, to be refused."""
+    first = Delta(
+        tmpfs=(Tmpfs(target="/x", size=Size("2MiB"), mode="0700"),),
+        volumes=(Volume(source="a", target="/a", read_only=True), Volume(source="b", target="/b")),
+    )
+    second = Delta(
+        tmpfs=(Tmpfs(target="/x", size=Size("1MiB"), mode="1077", exec=True),),
+        volumes=(Volume(source="a", target="/a"), Volume(source="other", target="/b")),
+    )
+    both = union(first, second)
+    assert both == union(second, first)
+    assert both.tmpfs == (Tmpfs(target="/x", size=Size("2MiB"), mode="1777", exec=True),)
+    assert [(row.source, row.read_only) for row in both.volumes] == [("a", False), ("b", False), ("other", False)]
+
+
 @pytest.mark.parametrize(
     ("key", "widens"),
     [("desktop", False), ("playwright", False), ("gpu-rocm", True), ("gpu-cuda", True), ("code-server", False)],

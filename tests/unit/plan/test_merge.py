@@ -1,20 +1,30 @@
 """merge: baseline and exceptions give a superset, whatever the exceptions are."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
+from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbox.plan.errors import PlanError
 from agentbox.plan.merge import Profile, baseline, effective, merge
-from agentbox.plan.model import Delta, Device, Tmpfs, Volume
-from agentbox.testing.plans import plan_of
+from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
+from agentbox.sealed import hides
+from agentbox.testing.plans import plan_of as _plan_of
 
-_PATHS = st.sampled_from(["/tmp", "/run", "/dev/shm", "/a", "/a/b", "/var/log"])
+_PLAN = _plan_of()
+
+
+def plan_of() -> Plan:
+    """One plan for all examples: making it is slow."""
+    return _PLAN
+
+
+_FREE = st.sampled_from(["/dev/shm", "/a", "/a/b", "/run/user/1000", "/tmp/.X11-unix", "/var/lib/agentbox/x"])
+_ANY = st.one_of(_FREE, st.sampled_from(["/tmp", "/run", "/var/log", "/workspace", "/opt", "/etc/x", "/var/lib", "/"]))
 _WORDS = st.sampled_from(["one", "two", "three"])
-_TMPFS = st.builds(Tmpfs, target=_PATHS, size=st.integers(1, 1 << 40), mode=st.just("0700"), exec=st.booleans())
-_VOLUMES = st.builds(lambda target, ro: Volume(source=f"v{target}", target=target, read_only=ro), _PATHS, st.booleans())
+_MODES = st.integers(0, 0o1777).map(lambda bits: f"{bits:04o}")
 _DEVICES = st.builds(Device, driver=_WORDS, count=st.integers(-1, 3), capabilities=st.just(("gpu",)))
 
 
@@ -22,61 +32,116 @@ def _tuples(values: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object
     return st.lists(values, max_size=3).map(tuple)
 
 
-_DELTAS = st.builds(
-    Delta,
-    key=_WORDS,
-    reason=st.just("because it must"),
-    tmpfs=_tuples(_TMPFS),
-    volumes=_tuples(_VOLUMES),
-    devices=_tuples(_WORDS),
-    group_add=_tuples(_WORDS),
-    cap_add=_tuples(_WORDS),
-    device_requests=_tuples(_DEVICES),
-    runtime=st.sampled_from(["", "nvidia"]),
-)
+def _tmpfs(targets: st.SearchStrategy[str]) -> st.SearchStrategy[Tmpfs]:
+    return st.builds(Tmpfs, target=targets, size=st.integers(1, 1 << 40), mode=_MODES, exec=st.booleans())
+
+
+def _volumes(targets: st.SearchStrategy[str]) -> st.SearchStrategy[Volume]:
+    """One source a target, so that no two contradict each other."""
+    return st.builds(
+        lambda target, ro: Volume(source=f"v{target}", target=target, read_only=ro), targets, st.booleans()
+    )
+
+
+def _deltas(
+    tmpfs: st.SearchStrategy[Tmpfs], volumes: st.SearchStrategy[Volume], capabilities: st.SearchStrategy[str]
+) -> st.SearchStrategy[list[Delta]]:
+    one = st.builds(
+        Delta, key=_WORDS, reason=st.just("because it must"), tmpfs=_tuples(tmpfs), volumes=_tuples(volumes),
+        devices=_tuples(_WORDS), group_add=_tuples(_WORDS), cap_add=_tuples(capabilities),
+        device_requests=_tuples(_DEVICES), runtime=st.sampled_from(["", "nvidia"]), seccomp=st.sampled_from(["", "wide"]),
+    )  # fmt: skip
+    return st.lists(one, max_size=5)
+
+
+# Places of their own for tmpfs (what may grow among them) and volumes: always accepted.
+_TAME = _deltas(
+    _tmpfs(_FREE).filter(lambda row: "agentbox" not in row.target) | st.builds(Tmpfs, target=st.just("/run"), size=st.integers(1, 1 << 40), mode=_MODES),
+    _volumes(st.sampled_from(["/var/lib/agentbox/x", "/b", "/b/c", "/mnt/data"])),
+    st.sampled_from(["NET_RAW", "SYS_NICE"]),
+)  # fmt: skip
+_WILD = _deltas(_tmpfs(_ANY), _volumes(_ANY), st.sampled_from(["NET_RAW", "ALL"]))
+_DENIALS = ("user", "read_only", "cap_drop", "no_new_privileges", "privileged")
+_LISTS = ("devices", "group_add", "cap_add", "device_requests")
+
+
+def _merged(deltas: list[Delta]) -> Profile | str:
+    """The profile, or why it is refused."""
+    try:
+        return merge(baseline(plan_of()), deltas)
+    except PlanError as error:
+        return str(error)
 
 
 def _covers(old: Profile, new: Profile) -> bool:
-    """Every grant of the old one is in the new one, and no denial is gone."""
-    denials = ("user", "read_only", "cap_drop", "no_new_privileges", "privileged")
+    """Every grant of the old one is in the new one, and nothing that it denies or restricts is gone or weaker."""
     mounts = {row.target: row for row in new.tmpfs}
     volumes = {row.target: row for row in new.volumes}
     return (
-        all(getattr(old, name) == getattr(new, name) for name in denials)
+        all(getattr(old, name) == getattr(new, name) for name in _DENIALS)
         and all(
-            mounts[row.target].size >= row.size and mounts[row.target].exec >= row.exec
+            (mounts[row.target].mode, mounts[row.target].exec) == (row.mode, row.exec)
+            and mounts[row.target].size >= row.size
             for row in old.tmpfs
             if row.target in mounts
         )
         and {row.target for row in old.tmpfs} <= set(mounts)
-        and all(
-            row.target in volumes
-            and volumes[row.target].source == row.source
-            and volumes[row.target].read_only <= row.read_only
-            for row in old.volumes
-        )
-        and all(
-            set(getattr(old, name)) <= set(getattr(new, name))
-            for name in ("devices", "group_add", "cap_add", "device_requests")
-        )
+        and all(volumes.get(row.target) == row for row in old.volumes)
+        and not set(mounts) & set(volumes)
+        and not any(hides(target) for target in {*mounts, *volumes})
+        and all(set(getattr(old, name)) <= set(getattr(new, name)) for name in _LISTS)
+        and "ALL" not in new.cap_add
         and new.runtime in {old.runtime, "nvidia"}
+        and bool(new.seccomp)
     )
 
 
-@given(st.lists(_DELTAS, max_size=5))
-def test_nothing_of_the_baseline_is_ever_removed(deltas: list[Delta]) -> None:
-    """For every list of deltas, the result covers the baseline and each delta, and the baseline itself is unchanged."""
+def _has(delta: Delta, found: Profile) -> bool:
+    """Everything that a delta asks for is granted."""
+    tmpfs = {row.target: row for row in found.tmpfs}
+    volumes = {row.target: row for row in found.volumes}
+    return (
+        all(set(getattr(delta, name)) <= set(getattr(found, name)) for name in _LISTS)
+        and all(tmpfs[row.target].size >= row.size and tmpfs[row.target].exec >= row.exec for row in delta.tmpfs)
+        and all(volumes[row.target].read_only <= row.read_only for row in delta.volumes)
+        and (not delta.runtime or found.runtime == delta.runtime)
+        and (not delta.seccomp or found.seccomp == delta.seccomp)
+    )
+
+
+@settings(deadline=None)
+@given(_TAME)
+def test_what_only_adds_is_granted_and_nothing_of_the_baseline_is_removed(deltas: list[Delta]) -> None:
+    """For every list of such deltas, the result covers the baseline and each delta; the baseline itself is unchanged."""
     base = baseline(plan_of())
     before = repr(base)
     merged = merge(base, deltas)
     assert _covers(base, merged)
+    assert all(_has(delta, merged) for delta in deltas)
     assert repr(base) == before
-    for delta in deltas:
-        assert set(delta.devices) <= set(merged.devices)
-        assert {row.target for row in delta.tmpfs} <= {row.target for row in merged.tmpfs}
 
 
-@given(st.lists(_DELTAS, max_size=4))
+@settings(deadline=None)
+@given(_WILD)
+def test_whatever_is_asked_for_is_refused_or_leaves_the_baseline_whole(deltas: list[Delta]) -> None:
+    """Mounts over what is mounted, over the image, programs from /tmp, every capability: refused, or not what it seemed."""
+    found = _merged(deltas)
+    assert isinstance(found, str) or (
+        _covers(baseline(plan_of()), found) and all(_has(delta, found) for delta in deltas)
+    )
+
+
+@settings(deadline=None)
+@given(st.one_of(_TAME, _WILD), st.randoms(use_true_random=False))
+def test_the_order_of_the_deltas_does_not_count(deltas: list[Delta], random: Random) -> None:
+    """Any permutation gives the same profile, or is refused too."""
+    shuffled = random.sample(deltas, len(deltas))
+    one, other = _merged(deltas), _merged(shuffled)
+    assert one == other if isinstance(one, Profile) else isinstance(other, str)
+
+
+@settings(deadline=None)
+@given(_TAME)
 def test_merging_twice_adds_nothing(deltas: list[Delta]) -> None:
     """A union is idempotent."""
     once = merge(baseline(plan_of()), deltas)
@@ -90,6 +155,10 @@ def test_the_check_itself_sees_a_removal() -> None:
     assert _covers(base, base)
     assert not _covers(base, Profile(**{**lost, "tmpfs": base.tmpfs[1:]}))
     assert not _covers(base, Profile(**{**lost, "read_only": False}))
+    weaker = (*base.tmpfs[:1], replace(base.tmpfs[1], exec=True), *base.tmpfs[2:])
+    assert not _covers(base, Profile(**{**lost, "tmpfs": weaker}))
+    assert not _covers(base, Profile(**{**lost, "cap_add": ("ALL",)}))
+    assert not _covers(base, Profile(**{**lost, "volumes": (*base.volumes, Volume(source="x", target="/etc"))}))
 
 
 @pytest.mark.parametrize(
@@ -102,6 +171,11 @@ def test_the_check_itself_sees_a_removal() -> None:
             {"volumes": (Volume(source="b", target="/x"),)},
             "cannot mount b at /x: a is mounted there",
         ),
+        (
+            {"tmpfs": (Tmpfs(target="/x", size=1, mode="0700"),)},
+            {"volumes": (Volume(source="b", target="/x"),)},
+            "cannot mount a volume at /x: a tmpfs is mounted there",
+        ),
     ],
 )
 def test_two_different_wishes_for_one_thing_are_refused(
@@ -111,6 +185,43 @@ def test_two_different_wishes_for_one_thing_are_refused(
     deltas = [Delta(key="a", reason="", **one), Delta(key="b", reason="", **two)]  # type: ignore[arg-type]
     with pytest.raises(PlanError, match=said):
         merge(baseline(plan_of()), deltas)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"cap_add": ("ALL",)}, "adds every capability"),
+        ({"tmpfs": (Tmpfs(target="/tmp", size=1, mode="1777", exec=True),)}, "run from /tmp: the baseline mounts it noexec"),
+        ({"tmpfs": (Tmpfs(target="/opt", size=1, mode="0700"),)}, "hides /opt of the image"),
+        ({"tmpfs": (Tmpfs(target="/a", size=1, mode="4755"),)}, "mode 4755 of /a has a setuid or setgid bit"),
+        ({"volumes": (Volume(source="x", target="/tmp"),)}, "cannot mount a volume at /tmp: a tmpfs is mounted there"),
+        ({"volumes": (Volume(source="x", target="/var/lib"),)}, "hides /var/lib of the image"),
+        ({"volumes": (Volume(source="x", target="/workspace"),)}, "cannot mount x at /workspace: workspace is mounted"),
+        ({"volumes": (Volume(source="/run/docker.sock", target="/a"),)}, "gives the box /run/docker.sock of the host"),
+    ],
+)  # fmt: skip
+def test_what_would_undo_the_baseline_is_refused_by_name(asked: dict[str, object], said: str) -> None:
+    """Though no rule was asked before."""
+    with pytest.raises(PlanError, match=said):
+        merge(baseline(plan_of()), [Delta(key="desktop", reason="", **asked)])  # type: ignore[arg-type]
+
+
+def test_a_tmpfs_of_the_baseline_may_only_grow() -> None:
+    """Larger, with its own mode; a smaller wish changes nothing."""
+    base = baseline(plan_of())
+    large, small = (Tmpfs(target="/run", size=size, mode="1777") for size in (1 << 30, 1))
+    grown = merge(base, [Delta(key="a", reason="", tmpfs=(large,)), Delta(key="b", reason="", tmpfs=(small,))])
+    (run,) = (row for row in grown.tmpfs if row.target == "/run")
+    assert (run.size, run.mode, run.exec) == (1 << 30, "0755", False)
+
+
+def test_a_volume_that_the_baseline_mounts_read_only_stays_so() -> None:
+    """A feature's own read-only volume is no less protected than the rest."""
+    kept = Volume(source="models", target="/models", read_only=True)
+    base = replace(baseline(plan_of()), volumes=(kept,))
+    with pytest.raises(PlanError, match="cannot make /models writable"):
+        merge(base, [Delta(key="a", reason="", volumes=(replace(kept, read_only=False),))])
+    assert merge(base, [Delta(key="a", reason="", volumes=(kept,))]).volumes == (kept,)
 
 
 def test_without_exceptions_the_profile_is_the_baseline() -> None:

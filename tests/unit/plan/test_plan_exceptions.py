@@ -1,12 +1,15 @@
 """The exceptions of a manifest in its plan: written, gated, inherited."""
 
+import pytest
 import yaml
 
+from agentbox.canonical import digest
 from agentbox.features import ExceptionNeed, Feature, Gate, load_features
 from agentbox.lockfile import write
-from agentbox.manifest import parse
+from agentbox.manifest import config_dir, parse
 from agentbox.manifest.sections.security import ExceptionKey
 from agentbox.plan import Plan, make_plan
+from agentbox.plan.errors import PlanError
 from agentbox.render import compose, security_report
 from agentbox.testing.plans import SYSTEM, lock_of, manifest_bytes
 
@@ -63,5 +66,33 @@ def test_what_is_written_adds_to_what_is_built_in() -> None:
 
 def test_a_built_in_delta_may_inherit() -> None:
     """gaussian-splatting takes the devices of gpu-cuda."""
-    plan = _plan(_DEV + "[security.exceptions.gaussian-splatting]\n", "gaussian-splatting")
+    plan = _plan(_DEV + "[security.exceptions.gaussian-splatting]\n", "gaussian-splatting", "gpu-cuda")
     assert [row.driver for row in plan.exceptions[0].device_requests] == ["nvidia"]
+
+
+_PAIR = """[security.exceptions.desktop]
+reason = "one of a pair"
+inherits = ["playwright"]
+[security.exceptions.playwright]
+reason = "two of a pair"
+inherits = ["desktop"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "on", "said"),
+    [
+        ("[security.exceptions.gaussian-splatting]\n", ("gaussian-splatting",), "inherits gpu-cuda, whose gate is off"),
+        (_PAIR, ("desktop", "playwright"), "playwright inherits itself through desktop"),
+        (_PAIR.replace('["desktop"]', '["playwright"]'), ("desktop", "playwright"), "playwright inherits itself"),
+    ],
+)
+def test_what_cannot_be_inherited_is_no_plan(text: str, on: tuple[ExceptionKey, ...], said: str) -> None:
+    """A gate that is off, and cycles: refused even where no rule was asked."""
+    with pytest.raises(PlanError, match=said):
+        _plan(_DEV + text, *on)
+
+
+def test_the_digest_is_of_the_list_in_force() -> None:
+    """The baseline's list where no exception names another."""
+    assert _plan("").digests.seccomp == digest((config_dir() / "seccomp/agentbox.json").read_bytes())

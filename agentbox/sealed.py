@@ -1,0 +1,73 @@
+"""What no security exception may undo: places of the box, places of the host, and the empty capability set.
+
+Asked by rule E203, which tells the author of a manifest, and by the merge, which refuses whatever the rules let pass.
+Standard library only.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol
+
+PLACES: Final = (
+    "/bin", "/etc", "/lib", "/lib64", "/nix", "/opt/agentbox", "/proc", "/run/agentbox", "/run/secrets", "/sbin", "/sys",
+    "/usr",
+)  # fmt: skip
+"""Places of the box at and below which nothing may be mounted."""
+WHOLE: Final = ("/", "/dev", "/opt", "/var", "/var/lib")
+"""Places that may hold mounts below them, but may not be covered as a whole."""
+_HOST: Final = ("/etc", "/root", "/proc", "/sys", "/dev", "/run", "/var/run")
+_KEY_FOLDERS: Final = re.compile(r"/(home|Users)/[^/]+(/\.(ssh|gnupg|aws|azure|kube|docker|config/gcloud)(/.*)?)?/?")
+_SOCKETS: Final = re.compile(r".*/(docker|podman|containerd|crio)(\.sock|/.*\.sock)")
+_SETID: Final = 0o6000
+_EVERY: Final = ("ALL", "CAP_ALL")
+
+
+class MemoryMount(Protocol):
+    """A tmpfs of a delta, as the manifest or as the plan holds it."""
+
+    @property
+    def target(self) -> str: ...
+    @property
+    def mode(self) -> str: ...
+
+
+class Mount(Protocol):
+    """A volume of a delta, likewise."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+
+
+def undone(
+    *, cap_add: Iterable[str] = (), tmpfs: Iterable[MemoryMount] = (), volumes: Iterable[Mount] = ()
+) -> Iterator[tuple[str, str]]:
+    """Field of the delta and what it would undo, in words, for each such entry. Nothing for a delta that only adds."""
+    if set(cap_add) & set(_EVERY):
+        yield "cap_add", "adds every capability"
+    for mount in tmpfs:
+        if hides(mount.target):
+            yield "tmpfs", f"hides {mount.target} of the image"
+        if int(mount.mode, 8) & _SETID:
+            yield "tmpfs", f"mode {mount.mode} of {mount.target} has a setuid or setgid bit"
+    for volume in volumes:
+        if hides(volume.target):
+            yield "volumes", f"hides {volume.target} of the image"
+        if volume.source.startswith("/") and _is_sensitive(volume.source):
+            yield "volumes", f"gives the box {volume.source} of the host"
+
+
+def hides(target: str) -> bool:
+    """True for a mount that covers something of the image that must stay as it was built."""
+    return target in ("", *WHOLE) or any(at_or_below(target, place) for place in PLACES)
+
+
+def at_or_below(path: str, folder: str) -> bool:
+    """Of absolute, normalised paths."""
+    return path == folder or path.startswith(f"{folder}/")
+
+
+def _is_sensitive(source: str) -> bool:
+    inside = any(at_or_below(source, folder) for folder in _HOST)
+    return source == "/" or inside or bool(_KEY_FOLDERS.fullmatch(source)) or bool(_SOCKETS.fullmatch(source))
