@@ -38,18 +38,24 @@ def explain_code(code: str) -> Explanation:
     """A rule, or why a code is retired. Raises AgentboxError (exit 2) with the nearest code."""
     if code in RETIRED:
         old = RETIRED[code]
+        see = f"\nSee {old.successor}: `agentbox config explain {old.successor}`." if old.successor else ""
         return Explanation(
-            {"code": code, "retired": old.reason, "successor": old.successor}, f"{code} is not in use: {old.reason}"
+            {"code": code, "retired": old.reason, "successor": old.successor},
+            f"{code} is not in use: {old.reason}{see}",
         )
     if code not in discover():
-        near = nearest(code, discover(), limit=1)
         raise AgentboxError(
             f"cannot explain {code}: there is no such code",
-            f"The nearest is {near[0]}." if near else "docs/rules.md lists all codes.",
+            f"The nearest is {_nearest_code(code)}; docs/rules.md lists all codes.",
             exit_code=ExitCode.USAGE,
         )
     rule = discover()[code]
     return Explanation(_rule_data(rule), _rule_text(rule))
+
+
+def _nearest_code(code: str) -> str:
+    """The code of the same number, whatever its letter; else the one whose number is closest."""
+    return min(discover(), key=lambda known: (abs(int(known[1:]) - int(code[1:])), known))
 
 
 def _rule_data(rule: Rule) -> dict[str, Any]:

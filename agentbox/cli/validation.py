@@ -69,6 +69,12 @@ class Validation:
         """One document."""
         print(json.dumps(report.to_json(self.manifest.name), indent=2, ensure_ascii=False))
 
+    def print_sarif(self, report: Report) -> None:
+        """One document."""
+        from agentbox.cli.sarif import sarif
+
+        print(json.dumps(sarif(report, self.manifest.name), indent=2, ensure_ascii=False))
+
     def print_text(self, report: Report, *, strict: bool, quiet: bool, color: bool) -> None:
         """A line and a remedy a finding, then the sum."""
         deciding = ("error", "warning") if strict else ("error",)

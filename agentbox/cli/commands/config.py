@@ -22,7 +22,7 @@ def command() -> None:
 
 @command.command()
 @click.argument("path", required=False, type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default=None, help="[default: text]")
+@click.option("--format", "form", type=click.Choice(["text", "json", "sarif"]), default=None, help="[default: text]")
 @click.option("--strict", is_flag=True, help="Warnings decide the exit code as errors do.")
 @click.option("--check-env", is_flag=True, help="Check too that the variables the manifest names are set.")
 @click.option(
@@ -41,7 +41,9 @@ def validate(
 
     validation = Validation(path or cli.manifest, systems=systems, check_env=check_env)
     report = validation.report()
-    if form == "json" or (form is None and cli.json):
+    if form == "sarif":
+        validation.print_sarif(report)
+    elif form == "json" or (form is None and cli.json):
         validation.print_json(report)
     else:
         validation.print_text(report, strict=strict, quiet=quiet or cli.quiet, color=cli.color)

