@@ -17,7 +17,6 @@ AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "adapters.orchestrator.use": ("local-process", "off"),
     "agents.*.enabled": (False,),
     "api.auth": ("token",),
-    "desktop.stack": ("x11-openbox",),
     "image.source": ("debian",),
     "mesh.mode": ("standalone",),
     "privacy.mode": ("off", "rules"),

@@ -1,4 +1,4 @@
-"""Each type word of the schema in words, with a value that passes: what remedies show."""
+"""Each type word of the schema in words, with a value that passes, as TOML spells it: what remedies show."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,7 +11,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
     "path": ("an absolute path", '"/run/secrets/token"'),
     "http_url": ("an http or https URL without credentials", '"https://host.example:9090"'),
     "ip": ("an IP address", '"127.0.0.1"'),
-    "sha256": ("a digest", f'"sha256:{"0" * 8}..."'),
+    "sha256": ("a digest", f'"sha256:{"0" * 64}"'),
     "package": ("a package name", '"git"'),
     "word": ("a word", '"gpu"'),
     "volume_source": ("a volume name or an absolute host path", '"cache"'),
@@ -23,8 +23,8 @@ EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
     "variable": ("the name of a variable", '"LANG"'),
     "ws_url": ("a ws or wss URL without credentials", '"wss://relay.example"'),
     "relay": ("a ws or wss URL without credentials", '"wss://relay.example"'),
-    "public_key": ("a public key, 64 hex digits or npub1...", f'"{"0" * 8}..."'),
-    "public_key_or_none": ("a public key, 64 hex digits or npub1...", f'"{"0" * 8}..."'),
+    "public_key": ("a public key, 64 hex digits or npub1...", f'"{"0" * 64}"'),
+    "public_key_or_none": ("a public key, 64 hex digits or npub1...", f'"{"0" * 64}"'),
     "glob": ("a name or a pattern of names", '"small-*"'),
     "argument": ("a word of a command line", '"--verbose"'),
     "command_line": ("a list of words", '["claude", "-p"]'),

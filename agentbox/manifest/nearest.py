@@ -4,10 +4,12 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, names: Iterable[str], limit: int = 3) -> list[str]:
-    """At most `limit` names within an edit distance of 2, or of a third of the word's length; the closest first."""
-    reach = max(2, len(word) // 3)
-    ranked = sorted((distance(word.lower(), name.lower()), name) for name in names)
-    return [name for steps, name in ranked if steps <= min(reach, max(len(word), len(name)) - 1)][:limit]
+    """At most `limit` names within an edit distance of 2, or of a third of the word's length; the closest first. Where
+    there is none, those that the word begins: `timeout` of `timeout_seconds`."""
+    reach, all_names = max(2, len(word) // 3), list(names)
+    ranked = sorted((distance(word.lower(), name.lower()), name) for name in all_names)
+    near = [name for steps, name in ranked if steps <= min(reach, max(len(word), len(name)) - 1)]
+    return (near or sorted(name for name in all_names if name.startswith(f"{word.lower()}_")))[:limit]
 
 
 def distance(left: str, right: str) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agentbox.features import AVAILABLE, UNREAD, gates
+from agentbox.features import AVAILABLE, UNREAD, Gate, gates
 from agentbox.manifest import Finding, keys, plain
 from agentbox.manifest.spelling import spell
 from agentbox.rules.view import View
@@ -12,7 +12,8 @@ TITLE = "choice that this release does not have"
 WHY = """The schema is final and names implementations, modes, features and settings that a later release brings. Accepting
 one today would build a box that cannot start, or that silently does less."""
 _MAPS = sorted({key.partition(".*")[0] for key in AVAILABLE if "*" in key})
-READS = (*AVAILABLE, *UNREAD, *gates(), *_MAPS)
+_STACK = "desktop.stack"
+READS = (*AVAILABLE, *UNREAD, *gates(), _STACK, *_MAPS)
 BAD = """
 [adapters.beads]
 use = "external-http"
@@ -30,9 +31,7 @@ def check(view: View) -> Iterator[Finding]:
         for path in _paths(view, key):
             if view[path] not in served:
                 yield _refused(view, path, f"Choose {' or '.join(spell(plain(choice)) for choice in served)}.")
-    for key in gates():
-        if view[key] != keys()[key].default and not _has_a_file(view, key):
-            yield _refused(view, key, f"Choose {spell(keys()[key].default)}.")
+    yield from _gates(view)
     for key, reader in UNREAD.items():
         if plain(view[key]) != keys()[key].default:
             yield view.finding(
@@ -48,9 +47,22 @@ def _paths(view: View, key: str) -> tuple[str, ...]:
     return tuple(f"{table}.{entry}{name}" for entry in view.names(table)) if star else (key,)
 
 
-def _has_a_file(view: View, key: str) -> bool:
-    gated = (feature.gate for feature in view.features.values() if feature.gate)
-    return any(gate.key == key and view[key] in gate.values for gate in gated)
+def _gates(view: View) -> Iterator[Finding]:
+    """Switches that no feature file has, and a desktop whose stack none has."""
+    files = [feature.gate for feature in view.features.values() if feature.gate]
+    for key in gates():
+        off = keys()[key].default
+        if view[key] != off and not any(key == gate.when or _opens(view, gate, key) for gate in files):
+            yield _refused(view, key, f"Choose {spell(off)}.")
+    stack = view[_STACK]
+    stacks = [gate for gate in files if gate.when == "desktop.enabled"]
+    if view["desktop.enabled"] and stacks and not any(stack in gate.values for gate in stacks):
+        served = sorted(value for gate in stacks for value in gate.values)
+        yield _refused(view, _STACK, f"Choose {' or '.join(map(spell, served))}.")
+
+
+def _opens(view: View, gate: Gate, key: str) -> bool:
+    return gate.key == key and view[key] in gate.values
 
 
 def _refused(view: View, key: str, remedy: str) -> Finding:

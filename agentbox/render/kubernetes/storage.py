@@ -9,32 +9,26 @@ from agentbox.plan.model import Plan, Tmpfs, Volume
 from agentbox.plan.names import STATE
 from agentbox.render.kubernetes.names import label, own_labels
 
-_GIB = 1 << 30
-_BOUNDS = ("quota", "max_size")  # options of local slots that bound what they keep
-_OTHER = 10  # GiB asked for a volume that the plan does not bound; a claim can be enlarged, never shrunk
+_STATE = 15  # GiB: the quota of pods and the journal at their defaults, and one more
+_OTHER = 10  # GiB; a claim can be enlarged, never shrunk
 
 
 def claims(plan: Plan, volumes: Iterable[Volume]) -> list[dict[str, Any]]:
-    """One claim template for each named volume. A size is a request to the cluster, not a right of the box."""
+    """One claim template for each named volume. A size is a request to the cluster, not a right of the box.
+
+    It follows no key: quotas are live, and a cluster refuses a changed template of a StatefulSet that exists.
+    """
     return [
         {
             "metadata": {"name": label(row.source, f"volume at {row.target}"), "labels": own_labels(plan)},
             "spec": {
                 "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": f"{_size(plan, row)}Gi"}},
+                "resources": {"requests": {"storage": f"{_STATE if row.source == STATE else _OTHER}Gi"}},
             },
         }
         for row in volumes
         if not _of_host(row)
     ]
-
-
-def _size(plan: Plan, row: Volume) -> int:
-    """GiB: for the state what its slots may hold and one more, for others a round number."""
-    if row.source != STATE:
-        return _OTHER
-    bounded = sum(int(slot.options.get(name, 0)) for slot in plan.slots.values() for name in _BOUNDS)
-    return 1 + -(-bounded // _GIB)
 
 
 def host_volumes(volumes: Iterable[Volume]) -> list[dict[str, Any]]:

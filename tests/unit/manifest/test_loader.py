@@ -42,6 +42,27 @@ def test_an_off_slot_is_not_required() -> None:
     assert parse(MINIMAL, "x").usable.adapters.orchestrator.required
 
 
+def test_limits_of_an_agent_are_those_of_the_box_unless_written() -> None:
+    """Key by key, whichever of the two tables comes first."""
+    text = (
+        MINIMAL
+        + b'[agents.a]\ncommand = ["x"]\nlimits.pids = 7\n[agents.b]\ncommand = ["x"]\n[limits]\nmemory = "1GiB"\n'
+    )
+    agents = parse(text, "x").usable.agents
+    assert [(agents[name].limits.pids, agents[name].limits.memory) for name in "ab"] == [(7, "1GiB"), (128, "1GiB")]
+
+
+def test_a_rule_without_operations_is_about_all_of_its_scope() -> None:
+    """In `net` about connect only: tcp widens and must be written."""
+    text = (
+        MINIMAL
+        + b'[policies.p]\nfs = [{ mode = "allow", patterns = ["$TMP"] }]\nnet = [{ mode = "deny", patterns = ["*"] }]\n'
+    )
+    policy = parse(text, "x").usable.policies["p"]
+    assert policy.fs[0].operations == ("read", "write")
+    assert policy.net[0].operations == ("connect",)
+
+
 def test_a_mesh_token_file_clears_the_default_variable() -> None:
     """Writing one of the pair is not writing both."""
     manifest = parse(MINIMAL + b'[mesh]\ntoken_file = "/run/secrets/T"\n', "x")

@@ -1,8 +1,13 @@
 """E016: kinds, messages, remedies; and that a refused value is withdrawn."""
 
+import tomllib
+
 import pytest
+from jsonschema import Draft202012Validator
 
 from agentbox.manifest import Finding, parse
+from agentbox.manifest.bundle import bundle
+from agentbox.manifest.examples import EXAMPLES
 
 BASE = "[meta]\nschema_version = 1\n"
 
@@ -24,6 +29,27 @@ def one(text: str) -> Finding:
             "`metrics_port` belongs to `[observability]`.",
         ),
         ("[federation]\n", "federation", "unknown-key", "The table is called `[mesh]`."),
+        ("[resources]\nstop = 1\n", "resources.stop", "unknown-key", "Did you mean `stop_seconds`?"),
+        ("[relay]\n", "relay", "unknown-key", "`relay` belongs to `[sovereign_mesh]`."),
+        ("[limits]\nenv_var = 1\n", "limits.env_var", "unknown-key", "`env_var` belongs to `[providers.<name>]`."),
+        ('[agents.Big_One]\ncommand = ["x"]\n', "agents.Big_One", "bad-value", "Write `[agents.big-one]`."),
+        ("[agents.x]\n", "agents.x.command", "missing-key", 'Add `command = ["claude", "-p"]`.'),
+        ("[agents.x]\ncommand = []\n", "agents.x.command", "bad-value", "Write at least one item."),
+        (
+            '[[policies.p.net]]\nmode = "alow"\npatterns = ["x.org"]\n',
+            "policies.p.net[0].mode",
+            "bad-value",
+            'Did you mean "allow"?',
+        ),
+        (
+            '[[policies.p.fs]]\nmode = "allow"\npatterns = ["$TMP"]\noperation = ["read"]\n',
+            "policies.p.fs[0].operation",
+            "unknown-key",
+            "Did you mean `operations`?",
+        ),
+        ('[providers.p]\nenv_var = "A"\ntimeout_seconds = "10m"\n', "providers.p.timeout_seconds", "bad-unit", "`600`"),
+        ('[egress]\nallow = ["https://x.org/"]\n', "egress.allow", "bad-value", "a host, *.host, IP or CIDR"),
+        ('[sovereign_mesh]\nrelays = ["https://x.org"]\n', "sovereign_mesh.relays", "bad-value", "a ws or wss URL"),
         ("[zebra]\n", "zebra", "unknown-key", "Remove it. Keys here: meta, image,"),
         ("[api]\nport = true\n", "api.port", "wrong-type", "Write a port number, such as `9090`."),
         ("[api]\nport = 9090.0\n", "api.port", "wrong-type", "Write a port number"),
@@ -117,3 +143,46 @@ def test_addresses(address: str) -> None:
 def test_what_is_no_address(address: str) -> None:
     """Names and broken literals are refused."""
     assert one(f'[api]\npublish_address = "{address}"\n').kind == "bad-value"
+
+
+@pytest.mark.parametrize("word", bundle()["$defs"]["common"]["$defs"])
+def test_every_example_of_a_remedy_passes(word: str) -> None:
+    """Each type word has one, and it is what the word allows."""
+    (value,) = tomllib.loads(f"x = {EXAMPLES[word][1]}").values()
+    schema = {"$ref": f"#/$defs/common/$defs/{word}", "$defs": bundle()["$defs"]}
+    assert list(Draft202012Validator(schema).iter_errors(value)) == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "*",
+        "a",
+        "*.example.com",
+        "example.com:443",
+        "a.b:*",
+        "10.0.0.1",
+        "10.0.0.0/8:*",
+        "fd00::/8",
+        "[fd00::1]:5432",
+        "::1",
+    ],
+)
+def test_net_patterns(pattern: str) -> None:
+    """Hosts, addresses and ranges, each with or without a port."""
+    assert parse((BASE + f'[egress]\nallow = ["{pattern}"]\n').encode(), "x").findings == ()
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "a b", "*.*.com", "a.*.com", "http://a", "a:0", "a:b", "a/24", "$EGRESS", "-a", "a..b"]
+)
+def test_what_is_no_net_pattern(pattern: str) -> None:
+    """Schemes, paths, inner stars and broken ports are refused."""
+    assert one(f'[egress]\nallow = ["{pattern}"]\n').kind == "bad-value"
+
+
+@pytest.mark.parametrize(("target", "taken"), [("10.0.0.5:5432", True), ("db.lan:*", True), ("10.0.0.5", False)])
+def test_a_private_target_names_its_port(target: str, taken: bool) -> None:
+    """An exemption is never for all ports by omission."""
+    found = parse((BASE + f'[egress]\nallow_private = ["{target}"]\n').encode(), "x").findings
+    assert (found == ()) == taken

@@ -216,3 +216,17 @@ def test_a_gate_is_served_by_a_feature_file_alone() -> None:
     cuda = Feature(name="cuda", gate=Gate(key="gpu.backend", values=("local-cuda",)))
     assert refused() == {"toolchains.go", "gpu.backend"}
     assert refused(go, cuda) == {"gpu.backend"}
+
+
+@pytest.mark.parametrize(("stack", "keys"), [("x11-openbox", set()), ("wayland-labwc", {"desktop.stack"})])
+def test_a_stack_of_the_desktop_is_served_by_a_feature_file_alone(stack: str, keys: set[str]) -> None:
+    """The desktop has files by stack; without any the desktop itself is refused."""
+    data = f'[meta]\nschema_version = 1\n[desktop]\nenabled = true\nstack = "{stack}"\n'.encode()
+    x11 = Feature(name="x11", gate=Gate(key="desktop.stack", values=("x11-openbox",), when="desktop.enabled"))
+
+    def refused(*features: Feature) -> set[str]:
+        report = run(parse(data, "x"), features={feature.name: feature for feature in features})
+        return {found.key for found in report.findings if found.code == "E606" and found.key.startswith("desktop.")}
+
+    assert refused() == {"desktop.enabled"}
+    assert refused(x11) == keys
