@@ -63,11 +63,11 @@ class HostPattern:
         return self.name if self.name == EGRESS else ""
 
     def matches(self, value: str) -> bool:
-        """`value` is `host:port` or `[address]:port`, the host in lower case and without a dot at its end."""
+        """`value` is `host:port` or `[address]:port`, the host in lower case and without a dot at its end; or `$EGRESS`."""
         try:
             host, port = split_address(value)
         except ValueError:
-            return value == EGRESS and self.name == EGRESS
+            return value == EGRESS and self.covers(HostPattern.parse(EGRESS))
         if self.port not in (None, port) or self.variable:
             return False
         network = _network(host)
