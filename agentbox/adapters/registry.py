@@ -12,7 +12,7 @@ REGISTRY: Mapping[tuple[SlotName, str], str | None] = {
     ("beads", "external-http"): None,
     ("beads", "external-pg"): None,
     ("beads", "off"): f"{_HERE}.beads.off:OffBeads",
-    ("pods", "local-fs"): None,
+    ("pods", "local-fs"): f"{_HERE}.pods.local_fs:LocalFsPods",
     ("pods", "external-solid"): None,
     ("pods", "off"): f"{_HERE}.pods.off:OffPods",
     ("memory", "local-sqlite"): None,

@@ -59,6 +59,14 @@ class Database:
         """Runs a job that only reads, in one snapshot."""
         return await self._run(self._reads, job)
 
+    def write_here(self, job: Callable[[apsw.Connection], T]) -> T:
+        """As `write`, for a thread that may block."""
+        return self._wait(self._writes, job)
+
+    def read_here(self, job: Callable[[apsw.Connection], T]) -> T:
+        """As `read`, for a thread that may block."""
+        return self._wait(self._reads, job)
+
     def still_there(self) -> bool:
         """False once the file that is open is no longer the one at its path."""
         try:
@@ -68,14 +76,23 @@ class Database:
         return (found.st_dev, found.st_ino) == self._identity
 
     async def _run(self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]) -> T:
+        try:
+            return await asyncio.wrap_future(self._queue(jobs, job))
+        except apsw.Error as error:
+            raise self._typed(error) from error
+
+    def _wait(self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]) -> T:
+        try:
+            return self._queue(jobs, job).result()
+        except apsw.Error as error:
+            raise self._typed(error) from error
+
+    def _queue(self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]) -> "Future[T]":
         if not self._threads:
             raise closed(self._slot, self._impl)
         future: Future[T] = Future()
         jobs.put((job, future))
-        try:
-            return await asyncio.wrap_future(future)
-        except apsw.Error as error:
-            raise self._typed(error) from error
+        return future
 
     def _typed(self, error: apsw.Error) -> BackendError:
         why = {

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from agentbox.adapters.base import SlotName
 from agentbox.adapters.beads.contract import BeadSpec
-from agentbox.adapters.errors import AdapterError
+from agentbox.adapters.errors import AdapterError, PreconditionFailed
 from agentbox.adapters.events.contract import NewEvent
 from agentbox.testing.local_store import LocalStore
 
@@ -78,8 +78,35 @@ async def append_until_full(adapter: Any, most_bytes: str) -> None:
         say({"seq": event.seq, "hash": event.hash})
 
 
+async def write_objects(adapter: Any, tasks: str = "8") -> None:
+    """Writes a few objects again and again in several tasks, each task its own, until killed."""
+
+    async def one(task: int) -> None:
+        number = 0
+        while True:
+            path = f"c{task}/{number % 5}"
+            await adapter.write(path, json.dumps({"n": number, "fill": "x" * 5000}).encode())
+            say({"path": path, "n": number})
+            number += 1
+
+    await asyncio.gather(*(one(task) for task in range(int(tasks))))
+
+
+async def count_up(adapter: Any, times: str) -> None:
+    """Adds one to the object `n`, so many times, each only if nobody else did meanwhile."""
+    left = int(times)
+    while left:
+        found = await adapter.read("n")
+        value = int(b"".join([piece async for piece in found.body]))
+        try:
+            await adapter.write("n", b"%d" % (value + 1), if_match=found.meta.etag)
+        except PreconditionFailed:
+            continue
+        left -= 1
+
+
 WORK: Mapping[str, Callable[..., Awaitable[None]]] = {
-    "create-beads": create_beads, "claim-all": claim_all, "show-ready": show_ready, "append-events": append_events, "append-until-full": append_until_full,
+    "create-beads": create_beads, "claim-all": claim_all, "show-ready": show_ready, "append-events": append_events, "append-until-full": append_until_full, "write-objects": write_objects, "count-up": count_up,
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from agentbox.adapters.base import Page
 from agentbox.adapters.wire import Record, record
 
 CONTRACT_VERSION = "1.0.0"
+LIMIT = (1, 500)  # members a page
 
 
 @record

@@ -1,0 +1,144 @@
+"""`index.db`: what is known of each object beyond its bytes, how much there is in all, and what is under way."""
+
+import os
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import apsw
+
+from agentbox.adapters.errors import QuotaExceeded
+from agentbox.adapters.pods.bodies import etag_of
+from agentbox.adapters.sqlite import row, rows
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE objects (
+        path TEXT PRIMARY KEY, content_type TEXT NOT NULL, etag TEXT NOT NULL, size INTEGER NOT NULL,
+        inode INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE intents (
+        id TEXT PRIMARY KEY, instance INTEGER NOT NULL, path TEXT NOT NULL, op TEXT NOT NULL, temp TEXT NOT NULL,
+        content_type TEXT NOT NULL, etag TEXT NOT NULL, bytes INTEGER NOT NULL, objects INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX intents_path ON intents (path);
+    CREATE TABLE totals (id INTEGER PRIMARY KEY CHECK (id = 0), bytes INTEGER NOT NULL, objects INTEGER NOT NULL) STRICT;
+    INSERT INTO totals VALUES (0, 0, 0);
+    CREATE TABLE pulse (id INTEGER PRIMARY KEY CHECK (id = 0), at INTEGER NOT NULL) STRICT;
+    """,
+)
+DEFAULT_TYPE = "application/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An object as indexed; it is this file as long as `same` says so."""
+
+    path: str
+    content_type: str
+    etag: str
+    size: int
+    inode: int
+    mtime_ns: int
+    ctime_ns: int
+
+    @classmethod
+    def of(cls, path: str, content_type: str, etag: str, found: os.stat_result) -> "Row":
+        return cls(path, content_type, etag, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+
+    def same(self, found: os.stat_result) -> bool:
+        """Whether the file is the one that was indexed, unchanged."""
+        seen = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        return (self.inode, self.size, self.mtime_ns, self.ctime_ns) == seen
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A change that is under way. `more_bytes` and `more_objects` are what it adds to the totals; `temp` holds the new body."""
+
+    id: str
+    instance: int
+    path: str
+    op: Literal["write", "delete"]
+    temp: str = ""
+    content_type: str = ""
+    etag: str = ""
+    more_bytes: int = 0
+    more_objects: int = 0
+
+    def with_body(self, digest: bytes, size: int, current: Row | None) -> "Intent":
+        """This intent, once the body (its SHA-256 and size) and what it replaces are known."""
+        etag, more = etag_of(digest, self.content_type), size - (current.size if current else 0)
+        return replace(self, etag=etag, more_bytes=more, more_objects=0 if current else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Of the whole store."""
+
+    bytes: int
+    objects: int
+
+
+def find(db: apsw.Connection, path: str) -> Row | None:
+    found = row(db, "SELECT * FROM objects WHERE path = ?", (path,))
+    return None if found is None else Row(*found)
+
+
+def put(db: apsw.Connection, new: Row) -> None:
+    """Inserts or replaces, and moves the totals by the difference."""
+    old = find(db, new.path)
+    db.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", _values(new))
+    _add(db, new.size - (old.size if old else 0), 0 if old else 1)
+
+
+def drop(db: apsw.Connection, path: str) -> None:
+    """Forgets the object, if it is known."""
+    old = find(db, path)
+    if old is not None:
+        db.execute("DELETE FROM objects WHERE path = ?", (path,))
+        _add(db, -old.size, -1)
+
+
+def begin(db: apsw.Connection, intent: Intent, quota: Quota) -> None:
+    """Records what is about to happen. Raises QuotaExceeded when the store, with all that is under way, would be too full."""
+    _check(db, "quota", "bytes", intent.more_bytes, intent.id, quota.bytes)
+    _check(db, "quota_objects", "objects", intent.more_objects, intent.id, quota.objects)
+    values = (intent.id, intent.instance, intent.path, intent.op, intent.temp, intent.content_type, intent.etag)
+    db.execute(
+        "INSERT OR REPLACE INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*values, intent.more_bytes, intent.more_objects),
+    )
+
+
+def end(db: apsw.Connection, intent_id: str) -> None:
+    db.execute("DELETE FROM intents WHERE id = ?", (intent_id,))
+
+
+def intents(db: apsw.Connection, path: str | None = None) -> list[Intent]:
+    """All of them, or those of one path."""
+    where, values = ("", ()) if path is None else (" WHERE path = ?", (path,))
+    return [Intent(*found) for found in rows(db, f"SELECT * FROM intents{where}", values)]
+
+
+def _check(db: apsw.Connection, key: str, column: str, more: int, intent_id: str, cap: int) -> None:
+    if more <= 0:
+        return
+    sql = f"SELECT {column} + (SELECT coalesce(sum(max({column}, 0)), 0) FROM intents WHERE id != ?) FROM totals"
+    found = row(db, sql, (intent_id,))
+    assert found is not None
+    if found[0] + more > cap:
+        raise QuotaExceeded(
+            f"cannot write: the pods would hold {found[0] + more} {column}, at most {cap} are allowed",
+            hint=f"delete something, or raise adapters.pods.{key}",
+            limit=key, observed=found[0] + more, cap=cap, config_path=f"adapters.pods.{key}",
+        )  # fmt: skip
+
+
+def _add(db: apsw.Connection, more: int, objects: int) -> None:
+    db.execute("UPDATE totals SET bytes = bytes + ?, objects = objects + ?", (more, objects))
+
+
+def _values(found: Row) -> tuple[object, ...]:
+    return (
+        found.path, found.content_type, found.etag, found.size, found.inode, found.mtime_ns, found.ctime_ns
+    )  # fmt: skip

@@ -1,0 +1,64 @@
+"""Locks between all who use one store, in this process and in others: byte ranges of one file (open file description locks).
+
+Byte `hash(path)` is held while the object at that path changes. Each instance holds one byte above them as long as it is
+open, so that another can tell the unfinished work of the dead from that of the living.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_INSTANCES = 1 << 32  # offsets from here on belong to instances
+_FLOCK = "hhqqi"  # struct flock of Linux on 64-bit machines: type, whence, start, length, pid
+
+
+class Locks:
+    """The lock file of a store. Each lock has a descriptor of its own, so it excludes other threads too."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.instance = int.from_bytes(os.urandom(4), "big") >> 1
+        self._alive = self._open()
+        _set(self._alive, fcntl.F_WRLCK, _INSTANCES + self.instance, wait=False)
+
+    def close(self) -> None:
+        os.close(self._alive)
+
+    @contextmanager
+    def hold(self, path: str) -> Iterator[None]:
+        """Waits for, and holds, the lock of one path."""
+        offset = int.from_bytes(hashlib.blake2b(path.encode(), digest_size=4).digest(), "big")
+        descriptor = self._open()
+        try:
+            _set(descriptor, fcntl.F_WRLCK, offset, wait=True)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def is_alive(self, instance: int) -> bool:
+        """Whether that instance, of whichever process, is still open."""
+        if instance == self.instance:
+            return True
+        descriptor = self._open()
+        try:
+            _set(descriptor, fcntl.F_WRLCK, _INSTANCES + instance, wait=False)
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                return True
+            raise
+        finally:
+            os.close(descriptor)
+        return False
+
+    def _open(self) -> int:
+        return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _set(descriptor: int, kind: int, offset: int, *, wait: bool) -> None:
+    command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
+    fcntl.fcntl(descriptor, command, struct.pack(_FLOCK, kind, os.SEEK_SET, offset, 1, 0))

@@ -1,0 +1,31 @@
+"""The contract suite of the pods slot: P1 to P11 (slots.md 3.2), for any implementation that patches JSON and has a quota."""
+
+from typing import Any
+
+from agentbox.adapters.pods.contract import Pods
+from agentbox.testing.contracts.common import CommonContract
+from agentbox.testing.contracts.pods_common import JSON
+from agentbox.testing.contracts.pods_containers import ContainerClauses
+from agentbox.testing.contracts.pods_objects import CAP, QUOTA, QUOTA_OBJECTS, ObjectClauses
+
+OPTIONS = {"max_object": CAP, "quota": QUOTA, "quota_objects": QUOTA_OBJECTS}  # what the store under test is made with
+
+
+class PodsContract(ObjectClauses, ContainerClauses, CommonContract):
+    """All of them."""
+
+    contract = Pods
+    calls = {  # noqa: RUF012 - the base declares it ClassVar
+        "write": (("a", b""), {}),
+        "read": (("a",), {}),
+        "head": (("a",), {}),
+        "patch": (("a", b"[]"), {}),
+        "delete": (("a",), {}),
+        "list": ((), {}),
+    }
+
+    async def use(self, adapter: Any) -> list[Any]:
+        meta, _ = await adapter.write("a/b", b"{}", content_type=JSON)
+        found = await adapter.read("a/b")
+        assert b"".join([piece async for piece in found.body]) == b"{}"
+        return [meta, found.meta, await adapter.head("a/"), *(await adapter.list("a/")).items]
