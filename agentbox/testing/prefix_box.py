@@ -124,6 +124,7 @@ def make_plan(port: int, programs: tuple[Program, ...], **changes: Any) -> Plan:
         "writable_roots": ROOTS,
         "secrets": ("BOX_TOKEN",),
         "environment": {},
+        "egress": (),
         "exceptions": (),
         "apply": {},
     }
