@@ -1,0 +1,80 @@
+"""The mounted manifest against the one in force."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from agentbox.canonical import digest
+from agentbox.errors import AgentboxError
+from agentbox.plan.drift import CLASSES, drift
+from agentbox.plan.model import Plan
+from agentbox.settings import Paths
+from agentbox.supervision.boot_record import Drifted
+
+if TYPE_CHECKING:
+    from agentbox.api.services import Services
+
+INVALID = "invalid"
+_LEVELS = {"live": "info", "boot": "info", "recreate": "warn", "rebuild": "error", INVALID: "error"}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Key paths that differ, by apply class; `error` is why the file cannot be used at all."""
+
+    expected: str = ""
+    keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    error: str = ""
+
+    def level(self, kind: str) -> str:
+        """Of the event about that class."""
+        return _LEVELS[kind]
+
+    def rows(self, control: str) -> tuple[Drifted, ...]:
+        """At most one: `recreate resources.pids; live limits.pids`."""
+        if not self.keys:
+            return ()
+        told = self.error or "; ".join(f"{kind} {', '.join(keys)}" for kind, keys in self.keys.items())
+        return (Drifted(control, self.expected, told),)
+
+
+class MountedManifest:
+    """Plans the mounted file anew only when its bytes have changed."""
+
+    def __init__(self, services: "Services") -> None:
+        self._services = services
+        self._seen = ("", "")  # digest in force, digest of the file
+        self._last = Compared()
+
+    def compare(self) -> Compared:
+        """Blocking. No file is no drift of its own: the box then runs on the baked manifest, and a mount that is gone
+        is told as posture."""
+        plan, paths = self._services.plan, self._services.paths
+        try:
+            found = digest(paths.manifest.read_bytes())
+        except FileNotFoundError:
+            return Compared()
+        except OSError as error:
+            return Compared(plan.digests.manifest, {INVALID: ()}, f"cannot be read: {error.strerror}")
+        if (plan.digest, found) != self._seen:
+            self._last = _compared(paths, plan, found)
+            self._seen = plan.digest, found
+        return self._last
+
+
+def _compared(paths: Paths, plan: Plan, found: str) -> Compared:
+    if found == plan.digests.manifest:
+        return Compared()
+    from agentbox.api.apply import plan_of_mounted  # a manifest that changed is rare, and reading one costs memory
+
+    try:
+        changes = drift(plan.apply, plan_of_mounted(paths, plan).apply)
+    except AgentboxError as error:
+        return _invalid(plan, error)
+    keys = {kind: getattr(changes, kind) for kind in reversed(CLASSES) if getattr(changes, kind)}
+    return Compared(plan.digests.manifest, keys)
+
+
+def _invalid(plan: Plan, error: AgentboxError) -> Compared:
+    rows = getattr(error, "errors", ())
+    told = rows[0]["detail"] if rows else error.message
+    return Compared(plan.digests.manifest, {INVALID: tuple(row["pointer"] for row in rows)}, f"invalid: {told}")

@@ -1,0 +1,23 @@
+"""Posture drift: what is promised, and what is found instead. Standard library only."""
+
+from collections.abc import Mapping
+
+from agentbox.plan.model import Plan
+from agentbox.probes.posture.measured import measured
+from agentbox.probes.posture.promised import promised
+from agentbox.settings import Paths
+from agentbox.supervision.boot_record import Drifted
+
+
+def posture_drift(plan: Plan, paths: Paths, landlock_abi: int) -> tuple[Drifted, ...]:
+    """What is not as promised now. Raises OSError."""
+    return compare(promised(plan, paths), measured(plan, paths, landlock_abi))
+
+
+def compare(expected: Mapping[str, str], found: Mapping[str, str]) -> tuple[Drifted, ...]:
+    """Every control that is not as expected, by name."""
+    return tuple(
+        Drifted(control, expected[control], found[control])
+        for control in sorted(expected)
+        if found[control] != expected[control]
+    )
