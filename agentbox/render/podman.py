@@ -3,20 +3,23 @@
 import json
 from pathlib import Path
 
-from agentbox.plan.merge import effective
+from agentbox.plan.merge import Profile, effective
 from agentbox.plan.model import Plan, Volume
 from agentbox.plan.names import WORKSPACE
 from agentbox.plan.network import healthcheck
 from agentbox.render.compose import published, size, tmpfs
+from agentbox.render.errors import RenderError
 from agentbox.render.options import Options, container_environment, labels, tag
 from agentbox.settings import Paths
 
 _BOX = Paths()
+_CDI = {"nvidia": "nvidia.com/gpu"}
 
 
 def podman_run(plan: Plan, options: Options, folder: Path, *, rootless: bool) -> tuple[str, ...]:
     """`folder` is where the rendered files lie (manifest, seccomp, secrets). Rootless maps the caller to uid 1000;
-    root's podman refuses that word and needs none. Raises RenderError as `Options.check` does."""
+    root's podman refuses that word and needs none, but its default network is shared: the box gets one of its own name.
+    Raises RenderError as `Options.check` does, and for a driver that podman knows no devices of."""
     options.check(plan)
     image = options.image_ref or tag(plan)
     return (
@@ -27,6 +30,7 @@ def podman_run(plan: Plan, options: Options, folder: Path, *, rootless: bool) ->
         *_confinement(plan, folder),
         *_limits(plan),
         *_mounts(plan, options, folder),
+        *([] if rootless else [f"--network={plan.name}"]),
         *_talk(plan, options, image),
         image,
     )
@@ -48,11 +52,21 @@ def _confinement(plan: Plan, folder: Path) -> list[str]:
         "--security-opt=no-new-privileges",
         f"--security-opt=seccomp={folder}/seccomp/{profile.seccomp}.json",
         "--ipc=private",
-        *(f"--device={path}" for path in profile.devices),
+        *(f"--device={path}" for path in (*profile.devices, *_requested(profile))),
         *(f"--group-add={name}" for name in profile.group_add),
         *([f"--runtime={profile.runtime}"] if profile.runtime else []),
         *(f"--tmpfs={tmpfs(row)}" for row in profile.tmpfs),
     ]
+
+
+def _requested(profile: Profile) -> list[str]:
+    """Names of the vendor's CDI file, which is how podman asks a driver for devices."""
+    names: list[str] = []
+    for row in profile.device_requests:
+        if row.driver not in _CDI:
+            raise RenderError(f"cannot render devices of driver {row.driver} for podman", f"known: {', '.join(_CDI)}")
+        names += [f"{_CDI[row.driver]}={name}" for name in (["all"] if row.count == -1 else range(row.count))]
+    return names
 
 
 def _limits(plan: Plan) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from agentbox.plan.merge import effective
 from agentbox.plan.model import Plan
 from agentbox.render.compose import COMPOSE_FILE
+from agentbox.render.devcontainer import DEVCONTAINER_FILE, devcontainer
 from agentbox.render.env import env_file
 from agentbox.render.files import compose_folder, plan_text
 from agentbox.render.kubernetes import KUBERNETES_FILE, kubernetes
@@ -65,6 +66,7 @@ def _kubernetes(given: Given) -> Files:
 
 TARGETS: Mapping[str, Callable[[Given], Files]] = {
     "compose": _compose,
+    "devcontainer": lambda given: {DEVCONTAINER_FILE: devcontainer(given.plan).encode(), **_compose(given)},
     "env": lambda given: {".env": env_file(given.plan, given.image_id or given.image_ref).encode()},
     "kubernetes": _kubernetes,
     "plan": lambda given: {"plan.json": plan_text(given.plan).encode()},
@@ -72,7 +74,11 @@ TARGETS: Mapping[str, Callable[[Given], Files]] = {
     "probes": lambda given: {"probes.json": probes(given.plan).encode()},
     "supervisord": lambda given: {"supervisord.conf": supervisord(given.plan).encode()},
 }
-MAIN_FILE: Mapping[str, str] = {"compose": COMPOSE_FILE, "kubernetes": KUBERNETES_FILE}
+MAIN_FILE: Mapping[str, str] = {
+    "compose": COMPOSE_FILE,
+    "devcontainer": DEVCONTAINER_FILE,
+    "kubernetes": KUBERNETES_FILE,
+}
 """What is shown of a target that consists of several files."""
 
 

@@ -16,7 +16,7 @@ from agentbox.errors import ExitCode
 if TYPE_CHECKING:
     from agentbox.render.targets import Given
 
-TARGETS = ("all", "compose", "env", "kubernetes", "plan", "podman", "probes", "supervisord")
+TARGETS = ("all", "compose", "devcontainer", "env", "kubernetes", "plan", "podman", "probes", "supervisord")
 
 _OF_BOX = {"all": "compose", "compose": "compose", "env": "env"}
 """What `up` writes into the state folder, by the target that asks for it."""
