@@ -7,8 +7,9 @@ from pathlib import Path
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from agentbox.lock import apt_origin, npm
+from agentbox.lock import apt_origin
 from agentbox.lock.index import Index
+from agentbox.lock.npm_pack import Packer
 from agentbox.lock.origin import Origin
 from agentbox.lock.pip_config import pip_config
 from agentbox.lock.resolve import apt_roots
@@ -25,7 +26,7 @@ def locate(lock: Lock, items: Sequence[Needed], cache: Path, *, fresh: bool = Fa
     for root in apt_roots(cache, lock.suite, sorted({item.arch for item in debian})) if debian else ():
         found += apt_origin.origins(root, [item.entry for item in debian if item.arch == root.arch], fresh=fresh)
     found += _wheels([item.entry for item in items if item.source == "wheels"])
-    found += [_tarball(item.entry) for item in items if item.source == "npm"]
+    found += _tarballs([item.entry for item in items if item.source == "npm"])
     return found
 
 
@@ -56,5 +57,6 @@ def _newest(index: Index, project: str) -> str:
     return str(max(versions)) if versions else "none"
 
 
-def _tarball(entry: Entry) -> Origin:
-    return Origin(entry, make=partial(npm.pack, entry.name, entry.version))
+def _tarballs(entries: Sequence[Entry]) -> list[Origin]:
+    packer = Packer([(entry.name, entry.version) for entry in entries])
+    return [Origin(entry, make=partial(packer.copy, (entry.name, entry.version))) for entry in entries]

@@ -10,7 +10,7 @@ from agentbox.lockfile import Lock
 
 @dataclass(frozen=True)
 class Pins:
-    """Kept versions by source; Debian's by architecture too."""
+    """Kept versions by source; Debian's by architecture too, npm's by path in the image: one name may have several."""
 
     debian: dict[str, dict[str, str]] = field(default_factory=dict)
     wheels: dict[str, str] = field(default_factory=dict)
@@ -26,5 +26,5 @@ def pins_of(old: Lock | None, upgrade: Iterable[str] | None) -> Pins:
     return Pins(
         {arch: {row.name: row.version for row in rows if row.name not in moving} for arch, rows in old.debian.items()},
         {row.name: row.version for row in old.wheels if row.name not in moving},
-        {row.name: row.version for row in old.npm if row.name not in moving},
+        {path: row.version for row in old.npm if row.name not in moving for path in row.paths},
     )

@@ -51,7 +51,7 @@ def resolve(inputs: Inputs, pins: Pins, cache: Path, progress: Progress) -> Lock
         seed=seed,
         debian=debian,
         wheels=wheel_rows,
-        npm=npm.resolve(inputs, sorted(archs), pins.npm, cache, progress),
+        npm=npm.resolve(inputs, sorted(archs), pins.npm, progress),
     )
 
 

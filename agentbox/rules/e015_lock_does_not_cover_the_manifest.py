@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from agentbox.features.npm_spec import npm_specs
 from agentbox.manifest import Finding
 from agentbox.rules.lock_input import LockInput
 from agentbox.rules.view import View
@@ -59,7 +60,8 @@ def _missing(view: View, lock: LockInput) -> Iterator[str]:
     for feature in view.on:
         asked = view.features[feature]
         yield from (f"{name} ({feature})" for name in asked.pypi if _canonical(_project(name)) not in wheels)
-        yield from (f"{name} ({feature})" for name in asked.npm if _unversioned(name) not in tarballs)
+        specs = (spec for arch in architectures for spec in npm_specs(asked.npm, arch))
+        yield from (f"{spec.name} ({feature})" for spec in specs if spec.name not in tarballs)
 
 
 def _project(requirement: str) -> str:
@@ -70,8 +72,3 @@ def _project(requirement: str) -> str:
 def _canonical(name: str) -> str:
     """PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _unversioned(name: str) -> str:
-    """`@scope/x@1.2` -> `@scope/x`."""
-    return name[:1] + name[1:].split("@", 1)[0]

@@ -74,4 +74,4 @@ def _license(source: str, row: dict[str, Any]) -> str:
     file = Path(row["path"])
     if source == "deb":
         return licenses.of_deb(file, row["name"])
-    return licenses.of_wheel(file) if source == "wheel" else ""
+    return licenses.of_wheel(file) if source == "wheel" else licenses.of_npm(file)

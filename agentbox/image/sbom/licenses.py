@@ -1,6 +1,8 @@
 """What a package states about its licence, where it states one a program can read."""
 
+import json
 import re
+import tarfile
 from email.parser import BytesParser
 from pathlib import Path
 from zipfile import ZipFile
@@ -20,6 +22,15 @@ def of_wheel(file: Path) -> str:
         headers = BytesParser().parsebytes(archive.read(name), headersonly=True)
     stated = str(headers["License-Expression"] or headers["License"] or "").strip()
     return stated if len(stated) <= _LONGEST and "\n" not in stated else ""
+
+
+def of_npm(file: Path) -> str:
+    """`license` of package.json, where it is one short string, else "" (npm-package.json(5))."""
+    with tarfile.open(file, mode="r:gz") as tar:
+        info = next(member for member in tar if member.name.split("/")[1:] == ["package.json"])
+        stream = tar.extractfile(info)
+        stated = json.load(stream).get("license") if stream else ""
+    return stated if isinstance(stated, str) and len(stated) <= _LONGEST else ""
 
 
 def of_deb(file: Path, name: str) -> str:

@@ -77,7 +77,7 @@ def test_pins() -> None:
     kept = pins_of(LOCK, None)
     assert kept.debian["amd64"] == {"git": "1", "python3": "3.13", "doc": "1_all"}
     assert kept.wheels == {"uvloop": "1", "installer": "1"}
-    assert kept.npm == {"x": "1"}
+    assert kept.npm == {"p": "1"}
     some = pins_of(LOCK, ["git", "UvLoop"])
     assert "git" not in some.debian["amd64"]
     assert some.wheels == {"installer": "1"}
