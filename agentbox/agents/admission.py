@@ -62,16 +62,22 @@ def launch_of(entry: Entry, config: HostConfig, mark: str) -> Launch:
         raise SpawnError(f"cannot make the folders of {entry.spec.name}: {error.strerror}", stage="home") from error
     limits = entry.limits
     return Launch(
-        argv=entry.spec.argv, env=_environment(entry, home_dir, temp, mark), cwd=str(_cwd(entry.spec.cwd, config)),
+        argv=entry.spec.argv, env=_environment(entry, config, home_dir, temp, mark), cwd=str(_cwd(entry.spec.cwd, config)),
         roots=roots, memory=limits.memory or 0, cpu=limits.cpu or 0, pids=limits.pids or 0, fds=limits.fds or 0,
         file_size=limits.branch_disk or 0, wall_seconds=limits.wall_seconds or 0, grace_seconds=config.grace_seconds,
     )  # fmt: skip
 
 
-def _environment(entry: Entry, home_dir: Path, temp: Path, mark: str) -> dict[str, str]:
-    """`spec.env` plus this short list; what names the agent cannot be overridden."""
+def _environment(entry: Entry, config: HostConfig, home_dir: Path, temp: Path, mark: str) -> dict[str, str]:
+    """`spec.env` over the features' and this short list; what names the agent cannot be overridden."""
     fixed = {"PATH": SEARCH_PATH, "LANG": "C.UTF-8", "HOME": str(home_dir), "TMPDIR": str(temp)}
-    return {**fixed, **entry.spec.env, "AGENTBOX_AGENT_ID": entry.agent_id, MARK: f"{mark}:{entry.agent_id}"}
+    return {
+        **config.feature_env,
+        **fixed,
+        **entry.spec.env,
+        "AGENTBOX_AGENT_ID": entry.agent_id,
+        MARK: f"{mark}:{entry.agent_id}",
+    }
 
 
 def _cwd(asked: str, config: HostConfig) -> Path:

@@ -1,12 +1,13 @@
 """What agent-host takes from the plan."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from agentbox.plan.model import Plan
 from agentbox.settings import Paths, environment
 
+_OURS = "AGENTBOX_"  # what of the box's environment is for the control plane
 SCALE_HOOK = "AGENTBOX_TEST_CLOCK_SCALE"
 
 
@@ -16,6 +17,7 @@ class HostConfig:
 
     paths: Paths
     limits: Mapping[str, Any]
+    feature_env: Mapping[str, str] = field(default_factory=dict)  # of the features, never a credential
     max_agents: int = 100
     max_depth: int = 5
     grace_seconds: float = 5
@@ -32,4 +34,7 @@ class HostConfig:
         known = {name: options[name] for name in ("max_agents", "max_depth", "grace_seconds") if name in options}
         scale = float(environment().get(SCALE_HOOK, "1")) if plan.test_hooks else 1.0
         level = plan.observability.log_level
-        return cls(paths=paths, limits=plan.limits, log_level=level, dev=plan.dev, clock_scale=scale, **known)
+        of_features = {name: value for name, value in plan.environment.items() if not name.startswith(_OURS)}
+        return cls(
+            paths=paths, limits=plan.limits, feature_env=of_features, log_level=level, dev=plan.dev, clock_scale=scale, **known
+        )  # fmt: skip

@@ -8,7 +8,9 @@ import click
 
 from agentbox.cli.context import Cli
 from agentbox.cli.stages.verifying import steps, subject_of
+from agentbox.engine.choose import engine_named
 from agentbox.errors import ExitCode
+from agentbox.settings import Paths
 
 
 @click.command(name="verify")
@@ -16,13 +18,16 @@ from agentbox.errors import ExitCode
 @click.option(
     "--against", metavar="FILE|REF", help="Compare with this archive or loaded image. [default: what docker has]"
 )
+@click.option("--probes", is_flag=True, help="Run every artifact probe in the running box, now, and nothing else.")
 @click.pass_obj
-def command(cli: Cli, quick: bool, against: str | None) -> int:
+def command(cli: Cli, quick: bool, against: str | None, probes: bool) -> int:
     """Derive the lock's files, the rendered files, the image and the running box's digests again.
 
     Works offline. Every step runs, also after a difference, and prints same, different (with the first path that
     differs) or absent (nothing there to compare). Exit 1 on any difference.
     """
+    if probes:
+        return _probes(cli)
     found = []
     for step in steps(subject_of(cli), quick=quick, other=against):
         found.append(step)
@@ -30,3 +35,10 @@ def command(cli: Cli, quick: bool, against: str | None) -> int:
     different = [step for step in found if step.outcome == "different"]
     cli.out.document({"same": not different, "steps": [asdict(step) for step in found]})
     return ExitCode.BAD if different else ExitCode.DONE
+
+
+def _probes(cli: Cli) -> int:
+    record = cli.running_record()
+    shown = ("--json",) if cli.out.json else ()
+    argv = (str(Paths().python), "-I", "-m", "agentbox.probes", *shown)
+    return engine_named(record.engine).execute(record, argv, terminal=False)
