@@ -11,6 +11,7 @@ from agentbox.adapters.timing import Timing
 from agentbox.api.access import Access
 from agentbox.api.boot_facts import facts_of
 from agentbox.api.box_metrics import BoxMetrics
+from agentbox.api.drift import DriftWatch
 from agentbox.api.hooked_slots import hooked
 from agentbox.api.http_metrics import HttpMetrics
 from agentbox.api.services import Services
@@ -47,7 +48,7 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None) -> Services:
         plan=plan, paths=paths, boot=boot, access=Access(paths, _token(plan, paths)), registry=registry, http=http,
         metrics=metrics, container=container, tasks=Tasks(plan, paths, container),
     )  # fmt: skip
-    services.watch = Watch(services)
+    services.watch, services.drift = Watch(services), DriftWatch(services)
     services.standard = standard_requirements(
         paths, plan, boot_id=boot.boot_id, slots=lambda: {str(slot): status for slot, status in container.status().items()}, hooks=boot.hooks,
         recorded_sentinel=lambda: services.watch.sealed_sha256,

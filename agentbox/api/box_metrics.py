@@ -29,6 +29,12 @@ class BoxMetrics:
         self.denied = Counter(
             "agentbox_denied", "Refusals of a process of ours", ("agent", "layer", "rule"), registry=registry
         )
+        self.drift = Gauge(
+            "agentbox_posture_drift",
+            "1 while the control is not what the plan promises",
+            ("control",),
+            registry=registry,
+        )
         for to in ("ready", "unready"):
             self.transitions.labels(to)
 

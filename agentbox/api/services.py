@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from agentbox.adapters.container import Container
+    from agentbox.api.drift import DriftWatch
     from agentbox.api.watch import Watch
     from agentbox.probes.readiness import Evaluator
     from agentbox.probes.standard import Standard
@@ -40,6 +41,7 @@ class Services:
     standard: "Standard" = field(init=False)
     evaluator: "Evaluator" = field(init=False)
     watch: "Watch" = field(init=False)
+    drift: "DriftWatch" = field(init=False)
     drain: Drain = field(init=False)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     started: float = field(default_factory=time.monotonic)

@@ -1,4 +1,5 @@
-"""The API's own background work: boot events into the journal, the seal, and what changes of readiness mean."""
+"""The API's own background work: boot events into the journal, the seal, and what changes of readiness mean.
+It starts and stops the watch for drift, too."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,8 @@ class Watch:
     def start(self) -> None:
         self._job = asyncio.ensure_future(self._run())
         self._job.add_done_callback(tells_bug("watch of the boot"))
+        if self._services.boot.boot_id:
+            self._services.drift.start()
         self._agents = record_of_agents(self._services)
         if self._agents is not None:
             self._agents.add_done_callback(tells_bug("record of agents"))
@@ -45,6 +48,7 @@ class Watch:
         """Imports once more, then ends. Idempotent."""
         if self._job is None:
             return
+        await self._services.drift.stop()
         jobs = {job for job in (self._job, self._agents) if job is not None}
         self._job = self._agents = None
         for job in jobs:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentbox.plan.model import Plan
 from agentbox.settings import Paths
-from agentbox.supervision.boot_record import Posture, Previous
+from agentbox.supervision.boot_record import Drifted, Posture, Previous
 from agentbox.supervision.events import BootLog
 from agentbox.supervision.hooks import Hooks
 
@@ -28,6 +28,7 @@ class Context:
     strict: bool = False
     strict_root: bool = False  # AGENTBOX_STRICT_IMMUTABLE: only a writable root is fatal
     landlock_abi: int = 0
+    stale: tuple[Drifted, ...] = ()  # this container was made for another manifest
     posture: Posture = field(default_factory=Posture)
     previous: Previous = field(default_factory=Previous)
     hooks: Hooks = field(default_factory=Hooks)

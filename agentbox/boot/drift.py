@@ -11,7 +11,9 @@ from agentbox.boot.errors import BootError
 from agentbox.canonical import digest
 from agentbox.plan.drift import Drift, drift
 from agentbox.plan.model import Plan
+from agentbox.supervision.boot_record import Drifted
 
+CONTAINER = "container"
 _UP = "Run `agentbox up`: it builds or recreates what this manifest needs."
 
 
@@ -38,6 +40,7 @@ def _take_mounted(context: Context, data: bytes) -> None:
         )
     if changes.recreate and context.env.get("AGENTBOX_PLAN_DIGEST") != plan.digest:
         _tell(context, changes.recreate, "recreate", level="warn")
+        context.stale = (_stale(context, plan, changes.recreate),)
         if context.strict:
             raise BootError(f"cannot go on in strict mode: {', '.join(changes.recreate)} need a new container", _UP)
     for name in ("boot", "live"):
@@ -45,6 +48,12 @@ def _take_mounted(context: Context, data: bytes) -> None:
             _tell(context, keys, name, level="info")
     _compare_with_compose(context, plan, changes)
     install(context, plan)
+
+
+def _stale(context: Context, plan: Plan, keys: Sequence[str]) -> Drifted:
+    """Holds as long as this container lives: only a new one is made as the mounted manifest says."""
+    rendered = context.env.get("AGENTBOX_PLAN_DIGEST", "") or "no plan"
+    return Drifted(CONTAINER, plan.digest, f"made for {rendered}: {', '.join(keys)} need a new one")
 
 
 def _tell(context: Context, keys: Sequence[str], name: str, *, level: str) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 from harness.box import SENTINEL, Box
 from harness.container import DockerBox, docker
 
-from agentbox.boot import fingerprint, landlock
+from agentbox.boot import landlock
 from agentbox.canonical import canonical_json
+from agentbox.probes.posture import fingerprint
 
 SECONDS = 7
 FIELDS = {

@@ -7,10 +7,11 @@ import json
 
 from harness.container import DockerBox
 
-from agentbox.boot import fingerprint, landlock
+from agentbox.boot import landlock
+from agentbox.probes.posture import fingerprint
 
 SETUID = ["find", "/", "-xdev", "-type", "f", "(", "-perm", "-4000", "-o", "-perm", "-2000", ")"]
-MEASURE = "from agentbox.boot import fingerprint; print(fingerprint.measure())"
+MEASURE = "from agentbox.probes.posture import fingerprint; print(fingerprint.measure())"
 NO_EXEC = "cp /usr/bin/true /tmp/rc-016 && /tmp/rc-016"
 
 

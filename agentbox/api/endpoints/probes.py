@@ -53,7 +53,9 @@ async def health(call: Call) -> Reply:
             "mesh": {"state": "off"},
             "programs": dict(services.standard.programs.states),
             "artifacts": {"failed": list(services.standard.artifacts.failed)},
-            "posture": {"drift": [f"{row.control}: {row.found} (expected {row.expected})" for row in boot.drift]},
+            "posture": {
+                "drift": [f"{row.control}: {row.found} (expected {row.expected})" for row in services.drift.rows]
+            },
             "protections_absent": list(boot.protections_absent),
             "dev": services.plan.dev,
             "note": NOTE,

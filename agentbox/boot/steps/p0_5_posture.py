@@ -4,7 +4,9 @@ from agentbox.boot import drift
 from agentbox.boot.confine import confine, writable
 from agentbox.boot.context import Context
 from agentbox.boot.errors import BootError
-from agentbox.boot.posture import compare, expected_controls, measure_controls, summary
+from agentbox.probes.posture.drift import compare
+from agentbox.probes.posture.measured import measured, summary
+from agentbox.probes.posture.promised import promised
 from agentbox.supervision.boot_record import Drifted
 
 PHASE, BUDGET_MS = "0.5", 70
@@ -39,13 +41,13 @@ def _check_root(context: Context) -> None:
 
 
 def _check_posture(context: Context) -> None:
-    expected = expected_controls(context.plan, context.paths)
-    found = measure_controls(context.plan, context.paths, context.landlock_abi)
+    expected = promised(context.plan, context.paths)
+    found = measured(context.plan, context.paths, context.landlock_abi)
     context.emit("PostureChecked", control="all", expected=expected, found=found)
     drifted = compare(expected, found)
     for row in drifted:
         context.emit("PostureDrift", control=row.control, expected=row.expected, found=row.found)
-    context.posture = summary(drifted)
+    context.posture = summary((*context.stale, *drifted))
     if drifted and context.strict:
         raise BootError(
             _sentence(drifted), "Start the box with the generated compose file; its options are the posture."

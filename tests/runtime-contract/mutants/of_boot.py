@@ -30,7 +30,7 @@ CALLS_GIT = module(
     "    context.paths.screenshots.mkdir(exist_ok=True)\n",
     "    context.paths.screenshots.mkdir(exist_ok=True)\n    __import__('subprocess').run(['/usr/bin/git', 'init'])\n",
 )
-ROOT_IS_FINE = module("agentbox.boot.posture", "if found[control] != expected[control]", "if False")
+ROOT_IS_FINE = module("agentbox.probes.posture.drift", "if found[control] != expected[control]", "if False")
 MISSING_IS_FINE = module("agentbox.boot.steps.p5_artifacts", "    if required:\n", "    if not results:\n")
 EVERY_PATH_IS_FINE = module(
     "agentbox.probes.path_probe", "path = located(paths, probe.path)\n", "path = located(paths, '/usr/bin/bash')\n"

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.boot import fingerprint, landlock
+from agentbox.boot import landlock
 from agentbox.boot.confine import writable
 from agentbox.boot.errors import BootError
 from agentbox.boot.journal_tail import LastRecord, last_record
-from agentbox.boot.posture import compare, expected_controls, measure_controls
 from agentbox.boot.runner import DEFECT, tell_failure
 from agentbox.boot.seal import required_programs
 from agentbox.boot.steps.p1_roots import Full, prove_writable
-from agentbox.plan.model import Delta, Slot, Tmpfs
+from agentbox.plan.model import Slot
 from agentbox.settings import Paths
 from agentbox.supervision.events import BootLog, read_events
 from agentbox.testing.prefix_box import default_programs, make_plan
@@ -114,39 +113,6 @@ def test_the_ruleset_lets_writes_happen_below_its_places_only(tmp_path: Path) ->
 def test_each_abi_handles_what_it_knows() -> None:
     """Each abi handles what it knows."""
     assert landlock.handled(1) < landlock.handled(2) < landlock.handled(3) == landlock.handled(7)
-
-
-def test_without_our_list_the_fingerprint_is_another_one() -> None:
-    """The same kernel, no list: each refused call is answered by the kernel itself."""
-    found = dict(pair.split("=") for pair in fingerprint.measure().split(","))
-    expected = dict(pair.split("=") for pair in fingerprint.expected().split(","))
-    assert found.keys() == expected.keys()
-    assert [name for name in expected if found[name] == expected[name]] == ["pidfd_open"]
-
-
-def test_posture_names_what_differs_and_nothing_else() -> None:
-    """Posture names what differs and nothing else."""
-    drifted = compare({"a": "1", "b": "2"}, {"a": "1", "b": "3"})
-    assert [(row.control, row.expected, row.found) for row in drifted] == [("b", "2", "3")]
-
-
-@pytest.mark.parametrize("prefix", ["/", "/somewhere"])
-def test_every_promised_control_is_measured(prefix: str) -> None:
-    """Every promised control is measured."""
-    plan = make_plan(
-        1,
-        (),
-        tmpfs=(Tmpfs(target="/tmp", size=1, mode="1777"), Tmpfs(target="/nowhere", size=1, mode="755", exec=True)),
-        exceptions=(Delta(key="desktop", reason="r", cap_add=("SYS_NICE",)),),
-    )
-    paths = Paths(Path(prefix))
-    expected, found = expected_controls(plan, paths), measure_controls(plan, paths, 0)
-    assert expected.keys() == found.keys()
-    assert found["landlock"] == "absent"
-    if prefix == "/":
-        assert expected["capability_bound"] == "1"
-        assert expected["mount:/nowhere"] == "nodev,nosuid"
-        assert found["mount:/nowhere"] == "no mount"
 
 
 def test_the_seal_refuses_an_empty_set() -> None:

@@ -1,0 +1,158 @@
+"""Posture: every promised control is measured, and what differs is named."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentbox.plan.merge import Profile, effective
+from agentbox.plan.model import Delta, Device, Tmpfs, Volume
+from agentbox.probes.posture import capabilities, fingerprint
+from agentbox.probes.posture.drift import compare
+from agentbox.probes.posture.extra import extra_mounts
+from agentbox.probes.posture.measured import measured
+from agentbox.probes.posture.mountinfo import holder, mounts, parse, tmpfs_kib
+from agentbox.probes.posture.promised import promised
+from agentbox.settings import Paths
+from agentbox.testing.plans import plan_of
+from agentbox.testing.prefix_box import make_plan
+
+BOX = Paths()
+TABLE = """\
+22 21 0:21 / / ro,relatime master:1 - overlay overlay rw,lowerdir=/a,upperdir=/b
+23 22 0:22 / /proc rw,nosuid,nodev,noexec,relatime - proc proc rw
+24 23 0:22 /sys /proc/sys ro,nosuid,nodev,noexec,relatime - proc proc rw
+25 22 0:23 / /tmp rw,nosuid,nodev,noexec,relatime - tmpfs tmpfs rw,size=262144k,uid=1000,gid=1000
+26 22 8:1 /x /a\\040place rw,relatime shared:7 - ext4 /dev/sda1 rw
+27 22 8:1 /m /etc/agentbox.toml ro,relatime - ext4 /dev/sda1 rw
+28 25 0:24 / /tmp rw,relatime - tmpfs tmpfs rw
+"""
+
+
+def profile(**changes: object) -> Profile:
+    base = {"tmpfs": (Tmpfs(target="/tmp", size=1 << 28, mode="1777"),), "volumes": ()}
+    return Profile(**{**base, **changes})  # type: ignore[arg-type]
+
+
+def test_without_our_list_the_fingerprint_is_another_one() -> None:
+    """The same kernel, no list: each refused call is answered by the kernel itself."""
+    found = dict(pair.split("=") for pair in fingerprint.measure().split(","))
+    expected = dict(pair.split("=") for pair in fingerprint.expected().split(","))
+    assert found.keys() == expected.keys()
+    assert [name for name in expected if found[name] == expected[name]] == ["pidfd_open"]
+
+
+def test_posture_names_what_differs_and_nothing_else() -> None:
+    """By control, with both values."""
+    drifted = compare({"a": "1", "b": "2"}, {"a": "1", "b": "3", "more": "x"})
+    assert [(row.control, row.expected, row.found) for row in drifted] == [("b", "2", "3")]
+
+
+@pytest.mark.parametrize("prefix", ["/", "/somewhere"])
+def test_every_promised_control_is_measured(prefix: str) -> None:
+    """Of a plan with exceptions, on this machine, which is no box: nothing raises, and nothing that is promised is left out."""
+    rows = (Tmpfs(target="/tmp", size=1, mode="1777"), Tmpfs(target="/nowhere", size=1 << 20, mode="755", exec=True))
+    added = Delta(key="desktop", reason="r", cap_add=("SYS_NICE",), volumes=(Volume(source="x", target="/gone"),))
+    plan = make_plan(1, (), tmpfs=rows, exceptions=(added,))
+    paths = Paths(Path(prefix))
+    expected, found = promised(plan, paths), measured(plan, paths, 0)
+    assert set(expected) <= set(found)
+    assert found["landlock"] == "absent"
+    if prefix == "/":
+        assert expected["capability_bound"] == "SYS_NICE"
+        assert expected["mount:/nowhere"] == "tmpfs nodev,nosuid 1024 KiB"
+        assert (found["mount:/nowhere"], found["mount:/gone"]) == ("no mount", "no mount")
+
+
+def test_an_exception_changes_what_is_promised_and_nothing_else() -> None:
+    """A memory file system, a group and a capability are three controls; the rest stays."""
+    plain = plan_of()
+    added = Delta(
+        key="desktop",
+        reason="r",
+        cap_add=("NET_RAW",),
+        group_add=("44",),
+        tmpfs=(Tmpfs(target="/x", size=4096, mode="0700"),),
+    )
+    before, after = promised(plain, BOX), promised(replace(plain, exceptions=(added,)), BOX)
+    changed = {name: value for name, value in after.items() if before.get(name) != value}
+    assert changed == {"capability_bound": "NET_RAW", "groups": "44", "mount:/x": "tmpfs nodev,noexec,nosuid 4 KiB"}
+    assert set(before) <= set(after)
+
+
+def test_another_seccomp_list_has_no_known_fingerprint() -> None:
+    """Only the mode is promised then."""
+    named = replace(plan_of(), exceptions=(Delta(key="desktop", reason="r", seccomp="wide"),))
+    assert "seccomp_fingerprint" in promised(plan_of(), BOX)
+    assert "seccomp_fingerprint" not in promised(named, BOX)
+    assert promised(named, BOX)["seccomp"] == "2"
+
+
+def test_capability_sets_read_as_words() -> None:
+    """By the numbers of the kernel; a bit that this release does not know is shown by its number."""
+    assert capabilities.of_mask(0) == capabilities.of_names(()) == "none"
+    assert (
+        capabilities.of_mask(1 << 13 | 1 << 23) == capabilities.of_names(["SYS_NICE", "NET_RAW"]) == "NET_RAW,SYS_NICE"
+    )
+    assert capabilities.of_mask(1 << 62) == "CAP_62"
+
+
+def test_mountinfo_is_read_as_the_kernel_writes_it() -> None:
+    """Escaped places, flags of the mount and of its file system, the topmost of two."""
+    table = parse(TABLE)
+    assert table["/"].read_only
+    assert not table["/a place"].read_only
+    assert table["/tmp"].flags == {"rw", "relatime"}
+    assert (table["/tmp"].size_kib, parse(TABLE.replace("28 25", "28 25").rsplit("\n", 2)[0])["/tmp"].size_kib) == (
+        None,
+        262144,
+    )
+    lies_on = holder("/proc/sys/kernel", table)
+    assert lies_on is not None
+    assert lies_on.target == "/proc/sys"
+    assert (tmpfs_kib(1), tmpfs_kib(4096), tmpfs_kib(1 << 20)) == (4, 4, 1024)
+
+
+def test_this_machines_own_mounts_can_be_read() -> None:
+    """The real file: a root, and /proc as proc."""
+    table = mounts()
+    assert "/" in table
+    assert table["/proc"].kind == "proc"
+
+
+@pytest.mark.parametrize(
+    ("line", "changes", "told"),
+    [
+        ("", {}, "/a place"),
+        ("30 22 8:1 / /run/docker.sock rw - ext4 x rw\n", {}, "/a place, /run/docker.sock"),
+        ("30 22 8:1 / /a\\040place rw - ext4 x rw\n", {"volumes": (Volume(source="a", target="/a place"),)}, "none"),
+        ("30 22 8:1 / /run/secrets/A ro - ext4 x rw\n", {}, "/a place"),
+        ("30 22 8:1 / /usr/lib/libcuda.so ro - ext4 x rw\n", {}, "/a place, /usr/lib/libcuda.so"),
+        (
+            "30 22 8:1 / /usr/lib/libcuda.so ro - ext4 x rw\n",
+            {"device_requests": (Device(driver="nvidia", count=-1, capabilities=("gpu",)),)},
+            "/a place",
+        ),
+        ("30 22 0:5 /sda /dev/fuse rw - devtmpfs x rw\n", {"devices": ("/dev/fuse",)}, "/a place"),
+        ("30 22 0:5 /sda /dev/sda rw - devtmpfs x rw\n", {}, "/a place, /dev/sda"),
+    ],
+)  # fmt: skip
+def test_mounts_that_nothing_explains_are_named(line: str, changes: dict[str, object], told: str) -> None:
+    """What the plan mounts, the engine's own places and a vendor's read-only libraries are explained."""
+    assert extra_mounts(profile(**changes), BOX, parse(TABLE + line)) == told
+
+
+def test_many_extra_mounts_make_a_short_line() -> None:
+    """Five, and how many more."""
+    lines = "".join(f"{n} 22 8:1 / /x{n} rw - ext4 x rw\n" for n in range(30, 39))
+    assert extra_mounts(profile(), BOX, parse(TABLE + lines)) == "/a place, /x30, /x31, /x32, /x33, and 5 more"
+
+
+def test_the_baseline_promises_its_five_memory_file_systems() -> None:
+    """With flags and size of each, the three volumes, and a manifest that cannot be written."""
+    found = promised(plan_of(), BOX)
+    mounted = {name: value for name, value in found.items() if name.startswith("mount:")}
+    assert len(mounted) == len(effective(plan_of()).tmpfs) + 4 == 9
+    assert mounted["mount:/tmp"] == "tmpfs nodev,noexec,nosuid 262144 KiB"
+    assert (mounted["mount:/workspace"], mounted["mount:/etc/agentbox.toml"]) == ("writable", "read-only")
+    assert (found["mounts.extra"], found["devices.extra"], found["root"]) == ("none", "none", "read-only")
