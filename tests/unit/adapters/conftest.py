@@ -31,13 +31,12 @@ class Box:
     def config(self, slot, use, required=False, **options):
         return SlotConfig(slot=slot, use=use, required=required, paths=self.paths, box="test", options=options)
 
-    def container(self, uses=None, required=(), privacy=None, spans=None, timing=FAST, **options):
+    def container(self, uses=None, required=(), privacy=None, spans=None, timing=FAST, deps=None, **options):
         chosen = {**LOCAL, **(uses or {})}
         configs = {s: self.config(s, chosen[s], s in required, **options.get(s, {})) for s in SLOTS}
         guard = guard_of(privacy or {"enabled": False})
-        return Container(
-            configs, Deps(metrics=self.metrics), guard, timing=timing, spans=spans, on_change=self._changed
-        )
+        given = Deps(metrics=self.metrics, **(deps or {}))
+        return Container(configs, given, guard, timing=timing, spans=spans, on_change=self._changed)
 
     def _changed(self):
         self.changes += 1
