@@ -42,6 +42,7 @@ class Life:
         self._agent: Agent | None = None
         self._pumps: tuple[Pump, ...] = ()
         self._stop = asyncio.Event()
+        self._grace = host.config.grace_seconds
         self._task: asyncio.Task[None] | None = None
         self._feeding: asyncio.Task[None] | None = None
 
@@ -66,6 +67,7 @@ class Life:
     async def end(self, grace: float) -> None:
         """Ends the tree and every further life; returns when no process lives."""
         self.entry.stop_requested = True
+        self._grace = min(self._grace, grace)
         self._stop.set()
         if self._agent is not None and self.entry.state == "running":
             self._to("stopping")
@@ -110,7 +112,7 @@ class Life:
         entry.started_at, entry.isolation = clock.now(), report(launch, agent.started.measured)
         self._to("running", pid=entry.pid)
         if self._stop.is_set():  # asked to stop while it started
-            agent.end(self.host.config.grace_seconds)
+            agent.end(self._grace)
         await self.host.save(entry, self._happening(event, pid=entry.pid, request_id=entry.request_id))
 
     def _adopt(self, agent: Agent) -> None:

@@ -21,6 +21,7 @@ from agentbox.adapters.errors import (
     ValidationError,
 )
 from agentbox.adapters.orchestrator.contract import (
+    LAST_GRACE,
     LIMIT,
     AgentFilter,
     AgentHandle,
@@ -131,8 +132,9 @@ class Table:
         return life
 
     async def close(self) -> None:
-        """Ends every agent, in the grace of the slot."""
-        await asyncio.gather(*(life.end(self.host.config.grace_seconds) for life in self.lives.values()))
+        """Ends every agent, in the grace of the slot or LAST_GRACE, whichever is shorter."""
+        grace = min(self.host.config.grace_seconds, LAST_GRACE)
+        await asyncio.gather(*(life.end(grace) for life in self.lives.values()))
         while self._chores:
             await asyncio.wait(self._chores)
 

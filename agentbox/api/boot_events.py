@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from agentbox.adapters.errors import AdapterError
+from agentbox.adapters.errors import AdapterError, ValidationError, ValueTooLarge
 from agentbox.adapters.events.contract import NewEvent
 from agentbox.supervision.events import events_from
 from agentbox.supervision.sentinel import read_sentinel
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agentbox.settings import Paths
 
 BATCH = 100
+FOR_GOOD = (ValidationError, ValueTooLarge)
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _log = structlog.get_logger()
 
@@ -38,14 +39,27 @@ class BootEvents:
 
     async def import_new(self) -> list[dict[str, Any]]:
         """Appends the next lines, BATCH at most, and returns them; none when all are in the journal. Raises AdapterError;
-        the next call tries again."""
+        the next call tries again. A line that the journal will never take is told as `boot.event_refused`."""
         lines, self._offset = events_from(self._paths, self._offset)
         self._fresh += lines
         batch = self._fresh[:BATCH]
         if batch:
-            await self._events.append([self._event(line) for line in batch])
+            try:
+                await self._events.append([self._event(line) for line in batch])
+            except FOR_GOOD:
+                batch = batch[:1]
+                await self._append_or_tell(batch[0])
             del self._fresh[: len(batch)]
         return batch
+
+    async def _append_or_tell(self, line: dict[str, Any]) -> None:
+        try:
+            await self._events.append([self._event(line)])
+        except FOR_GOOD as error:
+            _log.error("boot event refused", event_name=line["event"], reason=error.message)
+            data = {"boot_id": line["boot_id"], "event": line["event"], "reason": error.code}
+            told = NewEvent(type="boot.event_refused", data=data, source=self._source, id=self._id(line))
+            await self._events.append([told])
 
     async def seal(self) -> str | None:
         """The hash by which this boot was sealed, None while it is not. The journal's word counts, not the file's:
@@ -61,9 +75,11 @@ class BootEvents:
 
     def _event(self, line: dict[str, Any]) -> NewEvent:
         data = {name: value for name, value in line.items() if name not in ("event", "seq")}
-        return NewEvent(
-            type=type_of(line["event"]), data=data, source=self._source, id=f"{line['boot_id']}:{line['seq']}"
-        )
+        return NewEvent(type=type_of(line["event"]), data=data, source=self._source, id=self._id(line))
+
+    @staticmethod
+    def _id(line: dict[str, Any]) -> str:
+        return f"{line['boot_id']}:{line['seq']}"
 
 
 async def flush(boot_events: BootEvents) -> None:

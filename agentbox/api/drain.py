@@ -1,4 +1,8 @@
-"""The orderly end of a box: un-ready, agents ended, slots closed, shutdown marked clean."""
+"""The orderly end of a box: un-ready, agents ended, slots closed, shutdown marked clean.
+
+Clean says that every slot was closed with all that it had taken. A task whose agent did not end in time, or whose bead
+no store took, does not change that: it is counted in `ShutdownCompleted`, and the next boot closes it from its spool entry.
+"""
 
 import asyncio
 import time
@@ -7,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import structlog
 
 from agentbox.adapters.errors import AdapterError
-from agentbox.adapters.orchestrator.contract import LIMIT, AgentHandle, AgentInfo
+from agentbox.adapters.orchestrator.contract import LAST_GRACE, LIMIT, AgentHandle, AgentInfo
 from agentbox.api.tasks.run import ENDED
 from agentbox.errors import AgentboxError
 from agentbox.supervision.shutdown import mark_clean
@@ -42,7 +46,7 @@ class Drain:
     async def _run(self, reason: str) -> None:
         services, began = self._services, time.monotonic()
         services.say("ShutdownStarted", reason=reason, drained_ms=0)
-        await self._end_agents()
+        left = await self._end_agents()
         services.closing.set()
         clean = await close_slots(services)
         self.state = "drained"
@@ -50,25 +54,29 @@ class Drain:
             return
         if services.boot.boot_id:
             mark_clean(services.paths, services.boot.boot_id)
-        services.say("ShutdownCompleted", reason=reason, drained_ms=round((time.monotonic() - began) * 1000))
+        drained = round((time.monotonic() - began) * 1000)
+        services.say("ShutdownCompleted", reason=reason, drained_ms=drained, tasks_left=left)
 
-    async def _end_agents(self) -> None:
-        """Tasks end theirs, and their beads; the others are ended here."""
-        tasks = self._services.tasks
+    async def _end_agents(self) -> int:
+        """Tasks end theirs, and their beads; the others are ended here. How many tasks are left to the next boot."""
+        tasks, options = self._services.tasks, self._services.plan.slots["orchestrator"].options
+        grace = min(LAST_GRACE, float(options.get("grace_seconds", LAST_GRACE)))
         try:
             async with asyncio.timeout(AGENT_SECONDS):
-                await asyncio.gather(tasks.drain(), self._end_others(tasks.agents))
+                await asyncio.gather(tasks.drain(grace), self._end_others(tasks.agents, grace))
         except TimeoutError:
             _log.error("agents not ended in time", tasks=tasks.running)
+        left = tasks.running + tasks.left
         await tasks.stop()
+        return left
 
-    async def _end_others(self, of_tasks: frozenset[str]) -> None:
+    async def _end_others(self, of_tasks: frozenset[str], grace: float) -> None:
         try:
             living = [one.handle for one in await self._agents() if one.state not in ENDED]
         except AdapterError as error:
             _log.warning("agents not listed", reason=error.message)
             return
-        await asyncio.gather(*(self._end(one) for one in living if one.agent_id not in of_tasks))
+        await asyncio.gather(*(self._end(one, grace) for one in living if one.agent_id not in of_tasks))
 
     async def _agents(self) -> list[AgentInfo]:
         found: list[AgentInfo] = []
@@ -80,9 +88,9 @@ class Drain:
             if cursor is None:
                 return found
 
-    async def _end(self, agent: AgentHandle) -> None:
+    async def _end(self, agent: AgentHandle, grace: float) -> None:
         try:
-            await self._services.container.orchestrator.terminate(agent)
+            await self._services.container.orchestrator.terminate(agent, grace_s=grace)
         except AdapterError as error:
             _log.warning("agent not ended", agent_id=agent.agent_id, reason=error.message)
 

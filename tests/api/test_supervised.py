@@ -76,13 +76,19 @@ class Sealed:
         return self.box.supervisor().states()[program].pid
 
 
-@pytest.fixture
-def sealed() -> Iterator[Sealed]:
+@contextlib.contextmanager
+def started(made: Plan) -> Iterator[Sealed]:
     with PrefixBox() as box:
-        running = Sealed(box, box.install(plan()))
+        running = Sealed(box, box.install(made))
         running.start()
         yield running
         running.client.close()
+
+
+@pytest.fixture
+def sealed() -> Iterator[Sealed]:
+    with started(plan()) as running:
+        yield running
 
 
 def test_a_sealed_box_is_ready_and_says_why(sealed: Sealed) -> None:
@@ -177,6 +183,22 @@ def test_a_shutdown_is_marked_clean(sealed: Sealed) -> None:
         (ended,) = [one for one in told if one["type"] == "agent.exited" and one["agent_id"] == agent]
         assert asked["ts"] <= ended["data"]["exit"]["at"]
         assert ended["data"]["exit"]["reason"] == "terminated"
+
+
+def test_a_deaf_agent_holds_up_no_shutdown() -> None:
+    """However long a grace the manifest allows: what ignores TERM is killed in time for its bead to be closed."""
+    orchestrator = replace(SLOTS["orchestrator"], options={"grace_seconds": 60})
+    with started(replace(plan(), slots={**SLOTS, "orchestrator": orchestrator})) as sealed:
+        task_id = sealed.client.submit_task(sh("trap '' TERM; echo deaf; while :; do sleep 1; done")).task_id
+        until(lambda: [item for item in sealed.client.task_logs(task_id, follow=False) if getattr(item, "data", b"")])
+        assert sealed.box.stop() == 0
+        completed = sealed.box.events("ShutdownCompleted")[-1]
+        assert completed["tasks_left"] == 0
+        assert 5000 <= completed["drained_ms"] < 7000
+        sealed.start()
+        task = sealed.client.task(task_id)
+        assert task.exit is not None
+        assert (task.exit["reason"], task.exit["signal"]) == ("terminated", "SIGKILL")
 
 
 def test_a_drain_is_asked_for(sealed: Sealed) -> None:

@@ -14,6 +14,7 @@ ExitReason = Literal["exit", "signal", "terminated", "timeout", "limit", "lost",
 StreamKind = Literal["stdout", "stderr", "state", "exit"]
 Signal = Literal["INT", "TERM", "HUP", "USR1", "USR2", "STOP", "CONT"]
 LIMIT = (1, 500)
+LAST_GRACE = 5.0  # seconds at most from TERM to KILL when the box goes down: agent-host has 8 (plan/programs.py)
 
 
 @record

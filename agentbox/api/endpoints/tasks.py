@@ -31,7 +31,7 @@ async def cancel(call: Call) -> Reply:
 
 async def logs(call: Call) -> EventStream:
     """An unknown task is 404, and a cursor that was trimmed 410, before any byte."""
-    tasks, task_id = call.services.tasks, call.parameters["id"]
+    output, task_id = call.services.tasks.output, call.parameters["id"]
     since, follow = call.since(0) or 0, call.truth("follow", True)
-    await tasks.check_logs(task_id, since)
-    return EventStream(tasks.logs(task_id, since, follow))
+    await output.check(task_id, since)
+    return EventStream(output.follow(task_id, since, follow))

@@ -1,5 +1,6 @@
 """A task on the wire, and read out of the bead that is its receipt."""
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +11,7 @@ from agentbox.adapters.wire import Record, record
 from agentbox.client.records import Task, TaskState
 
 DEFAULT_TIMEOUT = 600.0  # seconds, of one-shot runs (agents.md 3)
+_REF = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # a UUID, as `agentbox.ids` writes it
 LONGEST_TIMEOUT = 7 * 86400.0
 
 
@@ -37,10 +39,10 @@ def data_of(body: TaskBody, ref: str) -> dict[str, Any]:
 
 
 def ref_of(bead: Bead) -> str:
-    """The name of the spool entry that belongs to a bead; "" for a bead that is no task of ours."""
+    """The name of the spool entry that a bead says belongs to it; "" where it names none. Anybody may write a bead."""
     task = bead.data.get("task")
     ref = task.get("ref") if isinstance(task, dict) else ""
-    return ref if isinstance(ref, str) else ""
+    return ref if isinstance(ref, str) and _REF.fullmatch(ref) else ""
 
 
 def state_of(bead: Bead) -> TaskState:

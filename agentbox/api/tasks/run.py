@@ -15,6 +15,8 @@ from agentbox.adapters.errors import (
     LeaseLost,
     NotFound,
     QuotaExceeded,
+    ValidationError,
+    ValueTooLarge,
 )
 from agentbox.adapters.orchestrator.contract import AgentHandle, AgentInfo, AgentSpec, StreamItem
 from agentbox.api.tasks.records import result_of, sentence_of
@@ -35,11 +37,12 @@ class NotOurs(Exception):
 
 
 class Left(Exception):
-    """The box goes down while a slot is away: the spool entry stays, and the next boot takes the task up."""
+    """The spool entry stays, and the next start takes the task up: the box goes down, or the store refuses for good."""
 
 
 class Run:
-    """A task in the hands of this runner. `known` is set once its agent has an id, `done` once its bead is closed."""
+    """A task in the hands of this runner. `known` is set once its agent has an id, `done` once its bead is closed;
+    `stuck` when the store refuses what closes it, `left` when the next boot has to."""
 
     def __init__(self, entry: Entry, spool: Spool, container: "Container", lease_seconds: int) -> None:
         assert entry.task_id is not None
@@ -50,7 +53,10 @@ class Run:
         self._spool = spool
         self._container = container
         self._lease_seconds = lease_seconds
+        self.stuck = self.left = False
         self._drained = False
+        self._grace: float | None = None  # of an agent that is ended; None = the slot's own
+        self._gone = False  # the spool entry is not to come back
         self._saving = asyncio.Lock()
         if entry.agent_id:
             self.known.set()
@@ -64,13 +70,17 @@ class Run:
         try:
             await self._claim()
             if await self._held():
-                await self._spool.remove(self.entry.ref)
+                await self._forget()
         except NotOurs as why:
             _log.warning("task given up", task_id=self.task_id, reason=str(why))
             await self._end_agent()
-            await self._spool.remove(self.entry.ref)
-        except Left:
-            _log.warning("task left to the next boot", task_id=self.task_id)
+            await self._forget()
+        except Left as why:
+            self.left = True
+            _log.warning("task left to the next start", task_id=self.task_id, reason=str(why))
+        except AdapterError as refusal:
+            self.stuck = True
+            _log.error("task left to the next start", task_id=self.task_id, reason=refusal.message)
         finally:
             self.done.set()
 
@@ -87,9 +97,9 @@ class Run:
         await self._end_agent()
         await self.done.wait()
 
-    async def drain(self) -> None:
+    async def drain(self, grace_s: float) -> None:
         """As `cancel`, for a box that goes down: the bead closes as failed and says so."""
-        self._drained = True
+        self._drained, self._grace = True, grace_s
         await self._end_agent()
         await self.done.wait()
 
@@ -101,10 +111,21 @@ class Run:
         """
         self.entry = replace(self.entry, **changes)
         async with self._saving:
+            if self._gone:
+                return
             try:
                 await self._spool.save(self.entry)
             except OSError as error:
                 _log.error("task not noted", task_id=self.task_id, reason=str(error))
+
+    async def _forget(self) -> None:
+        """Removes the entry. One that cannot be removed is found closed, and removed, by the next start."""
+        async with self._saving:
+            self._gone = True
+            try:
+                await self._spool.remove(self.entry.ref)
+            except OSError as error:
+                _log.error("task not forgotten", task_id=self.task_id, reason=str(error))
 
     async def _claim(self) -> None:
         """Takes the lease of the spool entry, or finds that it has it already."""
@@ -222,14 +243,19 @@ class Run:
         return await self._close(outcome, note, result_of(info))
 
     async def _close(self, outcome: str, note: str, result: Any) -> bool:
-        lease, beads = self.entry.lease_id, self._container.beads
+        """Closes the bead. What the store refuses to keep is left out, and the note says so."""
         try:
-            await self._insist(
-                lambda: beads.close_bead(self.task_id, outcome=outcome, note=note, result=result, lease_id=lease)
-            )
+            await self._insist(lambda: self._close_with(outcome, note, result), full_store=True)
         except (LeaseLost, InvalidTransition, NotFound) as error:
             raise NotOurs(error.message) from error
+        except (ValidationError, ValueTooLarge) as error:
+            _log.error("result not kept", task_id=self.task_id, reason=error.message)
+            await self._insist(lambda: self._close_with(outcome, "its result was refused", None), full_store=True)
         return True
+
+    async def _close_with(self, outcome: str, note: str, result: Any) -> None:
+        lease = self.entry.lease_id
+        await self._container.beads.close_bead(self.task_id, outcome=outcome, note=note, result=result, lease_id=lease)
 
     async def _end_agent(self) -> None:
         """Ends the agent's tree, if there is one."""
@@ -237,23 +263,22 @@ class Run:
             return
         handle = AgentHandle(agent_id=self.entry.agent_id, generation=self.entry.generation)
         try:
-            await self._container.orchestrator.terminate(handle)
+            await self._container.orchestrator.terminate(handle, grace_s=self._grace)
         except AdapterError as error:
             _log.warning("agent not ended", task_id=self.task_id, reason=error.message)
 
-    async def _insist(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Repeats a call while the slot is away. Other refusals are raised. Raises Left once the box goes down."""
+    async def _insist(self, call: Callable[[], Awaitable[T]], *, full_store: bool = False) -> T:
+        """Repeats a call while the slot is away, and with `full_store` while it has no room. Other refusals are raised.
+        Raises Left once the box goes down."""
         pause, longest = RETRY_SECONDS
         while True:
             try:
                 return await call()
-            except QuotaExceeded:
-                raise
             except AdapterError as error:
-                if not error.retryable:
+                if not (error.retryable or (full_store and isinstance(error, QuotaExceeded))):
                     raise
                 if self._drained:
-                    raise Left from error
+                    raise Left(error.message) from error
                 _log.info("slot away, trying again", task_id=self.task_id, reason=error.message)
             await asyncio.sleep(pause)
             pause = min(pause * 2, longest)

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,15 +12,15 @@ from agentbox.adapters.errors import (
     AdapterError,
     AlreadyClaimed,
     BackendError,
-    CursorExpired,
     InvalidTransition,
     NotFound,
 )
 from agentbox.api.jobs import tells_bug
 from agentbox.api.problems import invalid
-from agentbox.api.reply import SentEvent
+from agentbox.api.tasks.orphans import remove_orphans
+from agentbox.api.tasks.output import Output
 from agentbox.api.tasks.records import LONGEST_TIMEOUT, TaskBody, data_of, ref_of, task_of
-from agentbox.api.tasks.run import RETRY_SECONDS, Run
+from agentbox.api.tasks.run import Run
 from agentbox.api.tasks.spool import Entry, Spool
 from agentbox.client.records import Task
 from agentbox.ids import uuid7
@@ -47,11 +46,15 @@ class Tasks:
         self._spool = Spool(paths.task_spool)
         self._lease_seconds = int(plan.slots["beads"].options.get("lease_seconds") or DEFAULT_LEASE)
         self._runs: dict[str, Run] = {}
+        self.output = Output(container, self.show, self._runs.get)
         self._fresh: set[str] = set()  # refs that are being submitted: not to be begun yet
         self._jobs: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._epic = ""
         self._stopping = False
+        self._kept: list[Entry] = []  # of an earlier process, not begun here
+        self._stuck: set[str] = set()  # beads that the store lets nobody close: not begun again by this process
+        self.left = 0  # runs that the next boot has to close
 
     def start(self) -> None:
         """Takes up what ran when the last process ended, then looks for more. Raises OSError for the spool."""
@@ -59,6 +62,8 @@ class Tasks:
         for entry in self._spool.entries():
             if entry.task_id and entry.lease_id:
                 self._begin(entry)
+            else:
+                self._kept.append(entry)
         self._keep(asyncio.ensure_future(self._dispatch()))
 
     async def stop(self) -> None:
@@ -69,10 +74,10 @@ class Tasks:
         if self._jobs:
             await asyncio.wait(self._jobs)
 
-    async def drain(self) -> None:
+    async def drain(self, grace_s: float) -> None:
         """Begins nothing more and ends what runs."""
         self._stopping = True
-        await asyncio.gather(*(run.drain() for run in list(self._runs.values())))
+        await asyncio.gather(*(run.drain(grace_s) for run in list(self._runs.values())))
 
     @property
     def running(self) -> int:
@@ -89,13 +94,13 @@ class Tasks:
         entry = _entry(body)
         self._fresh.add(entry.ref)
         try:
-            bead = await self._queue(body, await self._kept(entry), creator)
+            bead = await self._queue(body, await self._keep_entry(entry), creator)
         finally:
             self._fresh.discard(entry.ref)
             self._wake.set()
         return self._task(bead)
 
-    async def _kept(self, entry: Entry) -> Entry:
+    async def _keep_entry(self, entry: Entry) -> Entry:
         """Raises BackendError when the spool does not take it: nothing is queued that a crash would lose."""
         try:
             return await self._spool.save(entry)
@@ -148,57 +153,13 @@ class Tasks:
                 note = f"cancelled by {by} before it started"
                 closed = await self._container.beads.close_bead(task_id, outcome="cancelled", note=note)
             except (AlreadyClaimed, InvalidTransition):
-                if task_id not in self._runs:
+                if task_id not in self._runs and (await self._bead(task_id)).status != "closed":
                     raise
                 continue
-            await self._spool.remove(ref_of(bead))
+            entry = self._spool.load(ref_of(bead))
+            if entry is not None and entry.task_id == task_id:  # anybody may write another's ref into a bead
+                await self._spool.remove(entry.ref)
             return self._task(closed)
-
-    async def check_logs(self, task_id: str, since: int) -> None:
-        """Raises NotFound for no task of ours, CursorExpired when output after `since` was dropped already."""
-        task, run = await self.show(task_id), self._runs.get(task_id)
-        agent_id = run.agent_id if run else task.agent_id
-        if agent_id is None:
-            return
-        try:
-            await anext(aiter(self._container.orchestrator.stream(agent_id, since=since, follow=False)), None)
-        except CursorExpired:
-            raise
-        except AdapterError as error:
-            _log.info("output not checked", task_id=task_id, reason=error.message)
-
-    async def logs(self, task_id: str, since: int, follow: bool) -> AsyncIterator[SentEvent]:
-        """The agent's output after `since`, then the task itself as an event `task` (when it has ended, or not to follow)."""
-        last = since
-        while True:
-            task, run = await self.show(task_id), self._runs.get(task_id)
-            if run is not None and follow:
-                await run.known_or_done()
-            if (agent_id := run.agent_id if run else task.agent_id) is not None:
-                async for event in self._output(agent_id, last, follow):
-                    last = int(event.id)
-                    yield event
-            if run is not None and follow:
-                await run.done.wait()
-            elif not follow or task.final:
-                break
-            else:
-                await self._settle()
-        yield SentEvent(str(last), "task", (await self.show(task_id)).to_wire())
-
-    async def _output(self, agent_id: str, since: int, follow: bool) -> AsyncIterator[SentEvent]:
-        """What the orchestrator has. When it is away, or knows the agent no more, that is all there is for now."""
-        try:
-            async for item in self._container.orchestrator.stream(agent_id, since=since, follow=follow):
-                yield SentEvent(str(item.cursor), item.kind, item.to_wire())
-        except CursorExpired:
-            raise
-        except AdapterError as error:
-            _log.info("output ends early", agent_id=agent_id, reason=error.message)
-            await self._settle()
-
-    async def _settle(self) -> None:
-        await asyncio.sleep(RETRY_SECONDS[0])
 
     def _task(self, bead: Bead) -> Task:
         run = self._runs.get(bead.id)
@@ -221,6 +182,7 @@ class Tasks:
         while not self._stopping:
             self._wake.clear()
             try:
+                await self._sweep()
                 await self._begin_ready()
             except AdapterError as error:
                 _log.debug("no tasks begun", reason=error.message)
@@ -232,14 +194,22 @@ class Tasks:
             except TimeoutError:
                 continue
 
+    async def _sweep(self) -> None:
+        """Once: what a crash left in the spool that no bead names."""
+        if self._kept:
+            gone = await remove_orphans(self._container.beads, await self._epic_id(), self._spool, self._kept)
+            _log.info("spool looked through", orphans=gone)
+            self._kept = []
+
     async def _begin_ready(self) -> None:
         free = AT_ONCE - len(self._runs)
         if free <= 0 or self._stopping:
             return
-        page = await self._container.beads.ready(parent_id=await self._epic_id(), limit=AT_ONCE)
-        waiting = [bead for bead in page.items if bead.id not in self._runs and ref_of(bead) not in self._fresh]
+        page = await self._container.beads.ready(parent_id=await self._epic_id(), limit=AT_ONCE + len(self._stuck))
+        busy = self._runs.keys() | self._stuck
+        waiting = [bead for bead in page.items if bead.id not in busy and ref_of(bead) not in self._fresh]
         for bead in waiting[:free]:
-            entry = self._spool.load(ref_of(bead)) if ref_of(bead) else None
+            entry = self._spool.load(ref_of(bead))
             if entry is None or entry.task_id not in (None, bead.id):  # a bead that names another's spec is no task
                 await self._refuse(bead)
                 continue
@@ -250,7 +220,13 @@ class Tasks:
 
     async def _refuse(self, bead: Bead) -> None:
         note = "this box has no spec for it: it was submitted elsewhere, or the spool was lost"
-        await self._container.beads.close_bead(bead.id, outcome="failed", note=note)
+        try:
+            await self._container.beads.close_bead(bead.id, outcome="failed", note=note)
+        except AdapterError as error:
+            if error.retryable:
+                raise
+            self._stuck.add(bead.id)  # it must not hold up what is ready after it
+            _log.error("bead not refused", task_id=bead.id, reason=error.message)
 
     def _begin(self, entry: Entry) -> None:
         run = Run(entry, self._spool, self._container, self._lease_seconds)
@@ -261,6 +237,9 @@ class Tasks:
 
     def _over(self, run: Run) -> None:
         self._runs.pop(run.task_id, None)
+        self.left += run.left
+        if run.stuck:
+            self._stuck.add(run.task_id)
         self._wake.set()
 
     def _keep(self, job: "asyncio.Task[None] | asyncio.Future[None]") -> None:

@@ -65,7 +65,9 @@ class Spool:
         return entry
 
     def load(self, ref: str) -> Entry | None:
-        """None when there is no such entry, or none that can be understood."""
+        """None when there is no such entry, or none that can be understood, and for "". Raises OSError."""
+        if not ref:
+            return None
         try:
             return Entry.read(self._path(ref))
         except FileNotFoundError:

@@ -1,0 +1,32 @@
+"""Spool entries that no task needs: what a crash between keeping an entry and queueing its bead leaves behind."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from agentbox.adapters.beads.contract import BeadFilter
+from agentbox.api.tasks.records import ref_of
+from agentbox.api.tasks.spool import Entry, Spool
+
+if TYPE_CHECKING:
+    from agentbox.adapters.beads.contract import Beads, Status
+
+_PAGE = 500
+
+
+async def remove_orphans(beads: "Beads", epic: str, spool: Spool, kept: Iterable[Entry]) -> int:
+    """Removes those of `kept` that no unclosed child of `epic` names, and says how many. `kept` was read before anything
+    could be submitted, and holds none that is being run. Raises AdapterError and OSError; then some may be gone."""
+    waiting = {entry.ref for entry in kept}
+    if not waiting:
+        return 0
+    statuses: tuple[Status, ...] = ("open", "claimed")
+    for status in statuses:
+        cursor: str | None = None
+        while True:
+            page = await beads.list(BeadFilter(parent_id=epic, status=status), limit=_PAGE, cursor=cursor)
+            waiting -= {ref_of(bead) for bead in page.items}
+            if (cursor := page.next_cursor) is None:
+                break
+    for ref in waiting:
+        await spool.remove(ref)
+    return len(waiting)
