@@ -30,6 +30,7 @@ schema:  ## schema/agentbox.bundle.json
 docs: schema  ## the generated reference pages
 	$(PY) -m agentbox.cli.reference
 	$(PY) -m agentbox.api.reference
+	$(PY) -m agentbox.features.reference
 
 golden:  ## the golden files of the renderers
 	$(PY) tests/golden/goldens.py

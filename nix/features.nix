@@ -1,6 +1,6 @@
 # The feature files, as far as the image needs them here: which links and folders a layer gets. The packages come from
 # the lock.
-{ root, names, arch }:
+{ root, names, arch, python }:
 let
   folder = root + "/config/features";
   files = builtins.readDir folder;
@@ -8,9 +8,9 @@ let
     if files ? "${name}.toml" then builtins.fromTOML (builtins.readFile (folder + "/${name}.toml"))
     else throw "agentbox.lock names the feature ${name}, and config/features/${name}.toml does not exist";
 
-  # The two words of a link; agentbox/plan/words.py knows the same for the plan.
+  # The words of a link; agentbox/plan/words.py knows the same for the plan.
   words = { amd64 = [ "x86_64" "x64" ]; arm64 = [ "aarch64" "arm64" ]; }.${arch};
-  filled = builtins.replaceStrings [ "{machine}" "{cpu}" ] words;
+  filled = builtins.replaceStrings [ "{machine}" "{cpu}" "{python}" ] (words ++ [ python ]);
 
   stated = map
     (name: let file = read name; in {

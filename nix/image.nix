@@ -10,7 +10,7 @@ let
   mkTree = import ./debian/rootfs.nix { inherit build sources tools python arch; };
   inherit (import ./debian/python.nix { inherit lock build; }) ofLayer;
   npmOf = (import ./debian/npm.nix { inherit lock; }).ofLayer;
-  features = import ./features.nix { inherit root arch; names = lock.lock.features; };
+  features = import ./features.nix { inherit root arch python; names = lock.lock.features; };
   plan = import ./generated.nix { inherit build sources libraries target testHooks; };
 
   sbom = import ./sbom.nix { inherit lock build sources tools arch plan debian wheels npm; };

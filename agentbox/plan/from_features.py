@@ -10,7 +10,7 @@ from agentbox.plan.model import Password, Port, Probe, Program, Ready, Volume
 from agentbox.plan.names import FEATURE_GROUP
 from agentbox.plan.network import LOOPBACK
 from agentbox.plan.programs import FEATURE_PRIORITIES
-from agentbox.plan.words import PASSWORD, filled, machine_words
+from agentbox.plan.words import PASSWORD, filled, image_words
 from agentbox.settings import Paths
 
 _R = TypeVar("_R")
@@ -30,14 +30,14 @@ class Contribution:
     env: Mapping[str, str]
 
 
-def contribution(features: Iterable[Feature], values: Mapping[str, Any], system: str) -> Contribution:
+def contribution(features: Iterable[Feature], values: Mapping[str, Any], system: str, python: str) -> Contribution:
     """`values` are effective values by key path: what words in braces stand for (see `plan.words`).
 
     Raises PlanError naming the feature whose table has an unknown or missing field, a wrong priority or an unknown
     word, and for a variable that two features set differently.
     """
     rows = sorted(features, key=lambda feature: feature.name)
-    words = {**values, **machine_words(system)}
+    words = {**values, **image_words(system, python)}
     return Contribution(
         programs=tuple(_program(row.name, table, words) for row in rows for table in row.programs),
         ports=tuple(_port(row.name, port, values) for row in rows for port in row.ports),

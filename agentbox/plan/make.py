@@ -47,7 +47,7 @@ def make_plan(
     values = by_key(tables)
     chosen = enabled(manifest, features)
     check_lock(lock, tables["image"], chosen, system)
-    added = contribution([features[name] for name in chosen], values, system)
+    added = contribution([features[name] for name in chosen], values, system, lock.python)
     resolved = slots.resolve(tables["adapters"])
     api, observability = _api(tables["api"]), Observability(**tables["observability"])
     resources = Resources(**tables["resources"])

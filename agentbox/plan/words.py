@@ -1,4 +1,4 @@
-"""Words in braces that a feature file leaves to the plan: a manifest value, the machine, the file of a password."""
+"""Words in braces that a feature file leaves to the plan: a manifest value, the image's, the file of a password."""
 
 import re
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ PASSWORD = "password"
 _CPU = {"x86_64-linux": "x64", "aarch64-linux": "arm64"}  # npm's names
 
 
-def machine_words(system: str) -> dict[str, str]:
-    """`{machine}` as the kernel names it, `{cpu}` as npm does. nix/features.nix knows the same two for links."""
-    return {"machine": system.partition("-")[0], "cpu": _CPU[system]}
+def image_words(system: str, python: str) -> dict[str, str]:
+    """`{machine}` as the kernel names it, `{cpu}` as npm does, `{python}` as in 3.13. nix/features.nix has the same."""
+    return {"machine": system.partition("-")[0], "cpu": _CPU[system], "python": python}
 
 
 def filled(value: Any, words: Mapping[str, Any], feature: str) -> Any:
@@ -39,5 +39,5 @@ def _text(name: str, words: Mapping[str, Any], feature: str) -> str:
         return str(value)
     raise PlanError(
         f"cannot use feature {feature}: {{{name}}} stands for no value here",
-        "name a manifest key with one value, {machine}, {cpu}, or {password} in a program that has one",
+        "name a manifest key with one value, {machine}, {cpu}, {python}, or {password} in a program that has one",
     )

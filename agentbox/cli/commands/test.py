@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -23,6 +23,7 @@ class Suite:
 
     name: str
     commands: tuple[tuple[str, ...], ...]
+    options: tuple[str, ...] = ()
     containers: bool = False
     asked_only: bool = False  # not part of the default: it downloads sources and breaks engines on purpose
 
@@ -37,24 +38,29 @@ SUITES = (
     Suite("contract", (_pytest("tests/contract"),)),
     Suite("nix", (_pytest("tests/nix"),), containers=True),
     Suite("runtime", (_pytest("tests/runtime-contract"),), containers=True),
+    Suite("features", (_pytest("tests/features"),), containers=True),
     Suite("e2e", (_pytest("tests/e2e"),), containers=True, asked_only=True),
 )
 
 
 @click.command(name="test")
 @click.argument("names", nargs=-1, type=click.Choice([suite.name for suite in SUITES] + ["all"]))
+@click.option("--all", "every", is_flag=True, help="Suite features: try each, not only a small one, and keep the rows.")
+@click.option("--feature", "some", multiple=True, metavar="NAME", help="Suite features: try this one; repeatable.")
 @click.option("--yes", "-y", is_flag=True, help="Consent to installing the Debian packages that the suites need.")
 @click.pass_obj
-def command(cli: Cli, names: tuple[str, ...], yes: bool) -> int:
+def command(cli: Cli, names: tuple[str, ...], every: bool, some: tuple[str, ...], yes: bool) -> int:
     """Run the test suites NAMES (default: all but e2e). Exit 1 if one fails.
 
     lint: style, types, layers. unit: fast. contract: every adapter against its clauses. nix: builds. runtime: real boxes.
+    features: a box with an optional feature, a small one unless --all or --feature says which.
     e2e, only when named: real suites from the package index, disasters, kills, interrupts.
     """
     chosen = [suite for suite in SUITES if suite.name in names or "all" in names or not (names or suite.asked_only)]
     _install_requirements()
     if any(suite.containers for suite in chosen):
         install_test_tools(cli, yes=yes)
+    chosen = [replace(suite, options=_features(every, some)) if suite.name == "features" else suite for suite in chosen]
     results = [(suite.name, *_run(suite)) for suite in chosen]
     for name, passed, seconds in results:
         cli.out.line(f"{name:<10} {'passed' if passed else 'FAILED':<8} {seconds:7.1f} s")
@@ -62,9 +68,14 @@ def command(cli: Cli, names: tuple[str, ...], yes: bool) -> int:
     return ExitCode.DONE if all(passed for _, passed, _ in results) else ExitCode.BAD
 
 
+def _features(every: bool, some: tuple[str, ...]) -> tuple[str, ...]:
+    return (*(["--every-feature"] if every else []), *(f"--feature={name}" for name in some))
+
+
 def _run(suite: Suite) -> tuple[bool, float]:
     started = time.monotonic()
-    codes = [subprocess.run([sys.executable, *words], cwd=CHECKOUT, check=False).returncode for words in suite.commands]
+    calls = [[sys.executable, *words, *suite.options] for words in suite.commands]
+    codes = [subprocess.run(call, cwd=CHECKOUT, check=False).returncode for call in calls]
     if suite.name == "lint":
         codes.append(
             subprocess.run([Path(sys.executable).with_name("lint-imports")], cwd=CHECKOUT, check=False).returncode

@@ -26,6 +26,7 @@ from agentbox.features import (
     total_bytes,
 )
 from agentbox.features.model import ExceptionNeed
+from agentbox.features.reference import COMMAND, TARGET, page
 from agentbox.manifest import Model, Size, keys, parse
 from agentbox.manifest.bundle import properties, schema_at
 from agentbox.plan.model import Probe
@@ -162,3 +163,8 @@ def test_gates() -> None:
     assert {"toolchains.node", "gpu.backend", "desktop.enabled", "skills.docs.latex"} <= set(gates())
     assert not {"desktop.port", "desktop.stack", "skills.corpus.include", "skills.browser.headed"} & set(gates())
     assert set(gates()) <= set(keys())
+
+
+def test_the_page_is_fresh() -> None:
+    """docs/features.md is generated."""
+    assert TARGET.read_text(encoding="utf-8") == page(), f"run {COMMAND}"

@@ -24,7 +24,7 @@ VALUES = {"desktop.port": 5901, "desktop.on": True, "desktop.password_env": "SCR
 
 def contribution(features: list[Feature]) -> Contribution:
     """On a 64-bit PC, with a few values."""
-    return contribution_of(features, VALUES, "x86_64-linux")
+    return contribution_of(features, VALUES, "x86_64-linux", "3.13")
 
 
 def _feature(**tables: object) -> Feature:

@@ -1,0 +1,47 @@
+"""Which features a run tries: a small one that stands for all, those named, or every one (then the rows are kept)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from desk import Desk
+from manifests import gated
+
+from agentbox.features import load_features
+
+REPRESENTATIVE = ("opencode",)  # small, and from the source that core has nothing of
+NAME = "agentbox-feature"
+PORT = 29590
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--feature", action="append", default=[], help="A feature to try; repeatable.")
+    parser.addoption("--every-feature", action="store_true", help="All of them, and keep the rows.")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "name" in metafunc.fixturenames:
+        config = metafunc.config
+        known = gated(load_features())
+        chosen = tuple(config.getoption("--feature")) or (
+            known if config.getoption("--every-feature") else REPRESENTATIVE
+        )
+        if unknown := sorted(set(chosen) - set(known)):
+            raise pytest.UsageError(f"no such feature: {unknown[0]}; there are {', '.join(known)}")
+        metafunc.parametrize("name", chosen)
+
+
+@pytest.fixture
+def keeps(request: pytest.FixtureRequest) -> bool:
+    """Whether rows go to bench/results."""
+    return bool(request.config.getoption("--every-feature") or request.config.getoption("--feature"))
+
+
+@pytest.fixture
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A box of its own, gone afterwards."""
+    made = Desk(tmp_path_factory.mktemp("feature"), NAME, PORT)
+    made.down()  # whatever an earlier run that was killed left
+    yield made
+    made.down()

@@ -1,0 +1,154 @@
+"""One feature, for real: locked, built, booted in a container, probed, weighed, and every trace removed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from desk import PYTHON, Desk
+from manifests import Wanted
+
+from agentbox.features import Feature
+from agentbox.image import read_archive
+from agentbox.settings import CHECKOUT
+
+_SIZES = """
+import json, pathlib
+found = {}
+for file in pathlib.Path('/opt/agentbox/share/files').glob('f-*.json'):
+    found[file.stem] = sum(row['size'] for row in json.loads(file.read_bytes())['packages'].values())
+print(json.dumps(found))
+"""
+_LOCK_SECONDS, _BUILD_SECONDS, _UP_SECONDS, _PROBE_SECONDS = 900, 3600, 900, 700
+
+
+@dataclass
+class Row:
+    """What was seen of a feature. `why` says where it ended, when that was before its probes."""
+
+    feature: str
+    exceptions: tuple[str, ...] = ()
+    locks: bool = False
+    builds: bool = False
+    boots: bool = False
+    green: bool = False
+    why: str = ""
+    probes: list[dict[str, Any]] = field(default_factory=list)
+    commands: dict[str, bool] = field(default_factory=dict)
+    compressed: dict[str, int] = field(default_factory=dict)  # bytes by layer of features
+    unpacked: dict[str, int] = field(default_factory=dict)
+    files: dict[str, int] = field(default_factory=dict)  # locked files of it by source
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Ended(Exception):
+    """A stage failed; the text is what the command said."""
+
+
+@dataclass
+class Trial:
+    """Runs the stages in order on a desk of its own; the first that fails ends it, and the row says where."""
+
+    desk: Desk
+    feature: Feature
+    wanted: Wanted
+
+    def run(self) -> Row:
+        """The row. Leaves nothing behind: no container, volume or image, and no store path of this feature."""
+        row = Row(self.feature.name, self.wanted.exceptions)
+        try:
+            for stage in (self._lock, self._build, self._boot, self._probe):
+                stage(row)
+        except Ended as ended:
+            row.why = str(ended)
+        finally:
+            self._clear()
+        return row
+
+    def _timed(self, row: Row, name: str, action: Callable[[], Any]) -> Any:
+        started = time.monotonic()
+        try:
+            return action()
+        finally:
+            row.seconds[name] = round(time.monotonic() - started, 1)
+
+    def _must(self, row: Row, name: str, *words: str, seconds: float) -> str:
+        ran = self._timed(row, name, lambda: self.desk(*words, timeout=seconds))
+        if ran.code != 0:
+            said = (ran.err.strip() or ran.out.strip()).splitlines()
+            raise Ended(f"{name}: " + " ".join(line.strip() for line in said[-6:]))
+        return str(ran.out)
+
+    def _lock(self, row: Row) -> None:
+        lock = self.desk.folder / "agentbox.lock"
+        shutil.copyfile(CHECKOUT / "agentbox.lock", lock)
+        self._must(row, "lock", "lock", seconds=_LOCK_SECONDS)
+        row.locks = True
+        row.files = dict.fromkeys(("debian", "wheels", "npm"), 0)
+        for line in lock.read_text().splitlines():
+            if line.startswith("["):
+                table = line.strip("[]").partition(".")[0]
+            elif f'"{row.feature}"' in line.partition("features = [")[2].partition("]")[0]:
+                row.files[table] += 1
+
+    def _build(self, row: Row) -> None:
+        self._must(row, "build", "build", seconds=_BUILD_SECONDS)
+        row.builds = True
+        layers = read_archive((self.desk.state / "image").resolve()).layers
+        row.compressed = {layer.name: layer.size for layer in layers if layer.name.startswith("f-")}
+
+    def _boot(self, row: Row) -> None:
+        if self.wanted.absent:
+            raise Ended(f"boot: this machine has no {' and no '.join(self.wanted.absent)}")
+        self._must(row, "up", "up", "--yes", seconds=_UP_SECONDS)
+        row.boots = True
+        row.unpacked = json.loads(self.desk.inside(PYTHON, "-I", "-c", _SIZES))
+
+    def _probe(self, row: Row) -> None:
+        ran = self._timed(row, "probes", lambda: self.desk("--json", "verify", "--probes", timeout=_PROBE_SECONDS))
+        row.probes = [probe for probe in ran.json if probe["feature"] == row.feature]
+        for command in self.feature.commands:
+            row.commands[command] = self.desk("run", "--", "bash", "-c", f"command -v {command}").code == 0
+        failed = [
+            f"{probe['id']}: {probe['detail']}" for probe in ran.json if not probe["passed"] and probe["required"]
+        ]
+        failed += [f"agents have no command {name}" for name, found in row.commands.items() if not found]
+        missing = self.desk.status()["missing"]
+        if failed or missing:
+            raise Ended(f"probes: {'; '.join(failed) or missing}")
+        row.green = True
+
+    def _clear(self) -> None:
+        link = self.desk.state / "image"
+        archive = link.resolve() if link.exists() else None
+        image = read_archive(archive).image_id if archive else ""
+        self.desk.down()
+        if archive is not None:
+            subprocess.run(["docker", "image", "rm", "--force", image], capture_output=True, check=False)
+            shutil.rmtree(self.desk.state)
+            forget(archive)
+
+
+def forget(archive: Path) -> None:
+    """Deletes from the store the archive and the trees and layers of features that it was made of; what another build
+    still needs stays, for the store refuses."""
+    deriver = _store("--query", "--deriver", str(archive)).strip()
+    needed = _store("--query", "--requisites", deriver).splitlines()
+    marks = ("-tree-f-", "-layer-f-")
+    mine = [path for path in needed if path.endswith(".drv") and any(mark in path for mark in marks)]
+    outputs = [out for drv in mine for out in _store("--query", "--outputs", drv).splitlines()]
+    for path in (str(archive), *outputs):
+        subprocess.run(["nix-store", "--delete", path], capture_output=True, check=False)
+
+
+def _store(*words: str) -> str:
+    return subprocess.run(["nix-store", *words], capture_output=True, text=True, check=True).stdout
