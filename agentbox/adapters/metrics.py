@@ -35,6 +35,8 @@ class Metrics:
         self.redaction_failures = Counter(
             "agentbox_redaction_failures", "Texts that could not be searched", ("slot", "policy"), registry=at
         )
+        self.journal_bytes = Gauge("agentbox_journal_bytes", "Size of the journal in files of the box", registry=at)
+        self.journal_max_bytes = Gauge("agentbox_journal_max_bytes", "At this size its appends fail", registry=at)
         self.journal_lost = Counter(
             "agentbox_journal_lost", "Core events that could not be appended", ("reason",), registry=at
         )

@@ -15,6 +15,7 @@ from agentbox.render.kubernetes.security import RESTRICTED
 from agentbox.render.options import Options
 from agentbox.render.podman import podman_run
 from agentbox.render.probes import probes
+from agentbox.render.prometheus import prometheus
 from agentbox.render.seccomp import seccomp_text
 from agentbox.render.supervisord import supervisord
 
@@ -72,6 +73,7 @@ TARGETS: Mapping[str, Callable[[Given], Files]] = {
     "plan": lambda given: {"plan.json": plan_text(given.plan).encode()},
     "podman": _podman,
     "probes": lambda given: {"probes.json": probes(given.plan).encode()},
+    "prometheus": lambda given: {name: text.encode() for name, text in prometheus(given.plan).items()},
     "supervisord": lambda given: {"supervisord.conf": supervisord(given.plan).encode()},
 }
 MAIN_FILE: Mapping[str, str] = {

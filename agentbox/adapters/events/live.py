@@ -31,14 +31,15 @@ class Live:
     def __init__(self, cfg: SlotConfig, deps: Deps, published: Callable[[], None], sync: Any) -> None:
         cfg.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._cfg, self._deps = cfg, deps
+        max_size = int(cfg.option("max_size", MAX_SIZE))
+        deps.metrics.journal_max_bytes.set(max_size)
         self._lock = WriterLock(cfg.directory / ".lock")
         self._lock.take()
         try:
             self.journal = recovery.load(cfg.directory)
             self.writer = Writer(
                 self.journal, deps.clock, self._own, published,
-                segment_size=int(cfg.option("segment_size", SEGMENT_SIZE)), max_size=int(cfg.option("max_size", MAX_SIZE)),
-                sync=sync,
+                segment_size=int(cfg.option("segment_size", SEGMENT_SIZE)), max_size=max_size, sync=sync,
             )  # fmt: skip
             self.writer.start()
         except BaseException:
@@ -61,7 +62,8 @@ class Live:
         self._lock.drop()
 
     def complaint(self) -> str:
-        """What is wrong, "" for nothing: reads the newest record back, looks at the lock and at the room."""
+        """What is wrong, "" for nothing; measures its size, reads the newest record back, looks at the lock and at the room."""
+        self._deps.metrics.journal_bytes.set(self.journal.size)
         if (failure := self.damage or self.writer.failure) is not None:
             return failure.message
         seq, digest = self.journal.head

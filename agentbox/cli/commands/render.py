@@ -16,7 +16,18 @@ from agentbox.errors import ExitCode
 if TYPE_CHECKING:
     from agentbox.render.targets import Given
 
-TARGETS = ("all", "compose", "devcontainer", "env", "kubernetes", "plan", "podman", "probes", "supervisord")
+TARGETS = (
+    "all",
+    "compose",
+    "devcontainer",
+    "env",
+    "kubernetes",
+    "plan",
+    "podman",
+    "probes",
+    "prometheus",
+    "supervisord",
+)
 
 _OF_BOX = {"all": "compose", "compose": "compose", "env": "env"}
 """What `up` writes into the state folder, by the target that asks for it."""
@@ -82,9 +93,9 @@ def _show(cli: Cli, target: str, files: Mapping[str, bytes]) -> int:
     texts = {name: content.decode() for name, content in sorted(files.items())}
     cli.out.document(texts)
     main = MAIN_FILE.get(target)
-    for name, text in texts.items():
-        if main in (None, name):
-            cli.out.line(f"==> {name} <==\n{text}" if target == "all" else text.rstrip("\n"))
+    shown = {name: text for name, text in texts.items() if main in (None, name)}
+    for name, text in shown.items():
+        cli.out.line(f"==> {name} <==\n{text}" if len(shown) > 1 else text.rstrip("\n"))
     return ExitCode.DONE
 
 

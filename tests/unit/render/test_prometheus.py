@@ -1,0 +1,160 @@
+"""prometheus: promtool accepts what is rendered, and its rule tests show each alert firing and silent."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from agentbox.render.prometheus import ALERTS, CONFIG_FILE, RULES_FILE, prometheus, target
+from agentbox.testing.plans import plan_of
+
+PLAN = plan_of()
+MANIFESTS = {
+    "default": "",
+    "other values": '[observability]\nmetrics_port = 8001\npublish_address = "::1"\n',
+    "every address": '[observability]\npublish_address = "0.0.0.0"\n',
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Series with their values, a minute apart, of which the first lot raises the alert and the second does not."""
+
+    fires: dict[str, str]
+    quiet: dict[str, str]
+    labels: dict[str, str]  # that the alert has besides box, job and severity
+    summary: str
+
+
+_STARTS, _JOURNAL = 'agentbox_program_starts_total{program="gateway"}', "agentbox_journal_"
+_DENIED = 'agentbox_denied_total{agent="builder",layer="kernel",rule="fs"}'
+_HEALTH = 'agentbox_adapter_health{slot="pods",impl="local-fs"}'
+_HEALTH_OFF = 'agentbox_adapter_health{slot="pods",impl="off"}'
+CASES = {
+    "AgentboxDown": Case({"up": "0x20"}, {"up": "1x20"}, {}, "agentbox answers no scrape"),
+    "AgentboxNotReady": Case(
+        {"agentbox_ready": "1x5 0x20"}, {"agentbox_ready": "1x5 0x1 1x20"}, {}, "agentbox is not ready"
+    ),
+    "AgentboxReadinessFlaps": Case(
+        {'agentbox_ready_transitions_total{to="unready"}': "0+1x20"},
+        {'agentbox_ready_transitions_total{to="unready"}': "0x10 1x10"},
+        {"to": "unready"},
+        "agentbox lost readiness more than three times in 15 minutes",
+    ),
+    "AgentboxPreviousBootUnclean": Case(
+        {"agentbox_boot_previous_unclean": "1x20"},
+        {"agentbox_boot_previous_unclean": "0x20"},
+        {},
+        "agentbox was not shut down in order before this boot",
+    ),
+    "AgentboxProgramRestarts": Case(
+        {_STARTS: "1+1x20"}, {_STARTS: "1x10 2x10"}, {"program": "gateway"},
+        "gateway of agentbox was started more than three times in 15 minutes",
+    ),
+    "AgentboxSlotDegraded": Case(
+        {_HEALTH: "2x20"}, {_HEALTH: "2x3 1x17", _HEALTH_OFF: "2x20"}, {"slot": "pods", "impl": "local-fs"},
+        "slot pods of agentbox is down or served by its off class",
+    ),
+    "AgentboxDenials": Case(
+        {_DENIED: "0+5x20"}, {_DENIED: "0+1x20"}, {"agent": "builder", "layer": "kernel", "rule": "fs"},
+        "agent builder of agentbox was refused more than ten times in 10 minutes (fs)",
+    ),
+    "AgentboxJournalNearMax": Case(
+        {_JOURNAL + "bytes": "85x20", _JOURNAL + "max_bytes": "100x20"},
+        {_JOURNAL + "bytes": "79x20", _JOURNAL + "max_bytes": "100x20"},
+        {},
+        "the journal of agentbox is 85% full",
+    ),
+    "AgentboxJournalLost": Case(
+        {'agentbox_journal_lost_total{reason="slot-unavailable"}': "0x17 1x3"},
+        {'agentbox_journal_lost_total{reason="slot-unavailable"}': "3x20"},
+        {"reason": "slot-unavailable"},
+        "agentbox could not append an event to its journal (slot-unavailable)",
+    ),
+    "AgentboxRedactionFailures": Case(
+        {'agentbox_redaction_failures_total{slot="memory",policy="strict"}': "0x17 2x3"},
+        {'agentbox_redaction_failures_total{slot="memory",policy="strict"}': "2x20"},
+        {"slot": "memory", "policy": "strict"},
+        "agentbox could not search a text for secrets (slot memory)",
+    ),
+    "AgentboxPostureDrift": Case(
+        {'agentbox_posture_drift{control="seccomp"}': "1x20"},
+        {'agentbox_posture_drift{control="seccomp"}': "0x20"},
+        {"control": "seccomp"},
+        "agentbox is not confined as its plan says: seccomp",
+    ),
+    "AgentboxOtherPlan": Case(
+        {'agentbox_build_info{plan_digest="sha256:other"}': "1x20"},
+        {f'agentbox_build_info{{plan_digest="{PLAN.digest}"}}': "1x20"},
+        {"plan_digest": "sha256:other"},
+        "agentbox runs another plan than these rules were rendered from",
+    ),
+}  # fmt: skip
+
+
+def _promtool(folder: Path, *words: str) -> str:
+    done = subprocess.run(["promtool", *words], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _write(folder: Path, text: str = "") -> Path:
+    for name, content in prometheus(plan_of(text)).items():
+        (folder / name).write_text(content)
+    return folder
+
+
+@pytest.mark.parametrize("text", MANIFESTS.values(), ids=MANIFESTS.keys())
+def test_promtool_accepts_configuration_and_rules(tmp_path: Path, text: str) -> None:
+    """Every rule is counted; a broken expression is refused, so the judge does look."""
+    _write(tmp_path, text)
+    assert f"{len(ALERTS)} rules found" in _promtool(tmp_path, "check", "config", CONFIG_FILE)
+    rules = tmp_path / RULES_FILE
+    rules.write_text(rules.read_text().replace("agentbox_ready{", "agentbox_ready{{"))
+    done = subprocess.run(["promtool", "check", "rules", RULES_FILE], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode != 0
+
+
+def test_every_alert_has_a_case() -> None:
+    """An alert that nobody has seen fire is no alert."""
+    assert [alert.name for alert in ALERTS] == list(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_alert_fires_when_it_must_and_not_when_it_need_not(tmp_path: Path, name: str) -> None:
+    """By `promtool test rules` over twenty minutes of samples; labels and summary are what the operator reads."""
+    case, alert = CASES[name], next(alert for alert in ALERTS if alert.name == name)
+    keeps_job = name != "AgentboxDenials"  # it sums over what identifies a refusal
+    labels = {
+        "box": "agentbox",
+        **({"job": "agentbox"} if keeps_job else {}),
+        "severity": alert.severity,
+        **case.labels,
+    }
+    remedy = alert.remedy.replace("{{ $labels.program }}", case.labels.get("program", ""))
+    fired = {"exp_labels": labels, "exp_annotations": {"summary": case.summary, "remedy": remedy}}
+    tests = [_test(name, case.fires, [fired]), _test(name, case.quiet, [])]
+    _write(tmp_path)
+    (tmp_path / "test.yml").write_text(yaml.safe_dump({"rule_files": [RULES_FILE], "tests": tests}))
+    assert "SUCCESS" in _promtool(tmp_path, "test", "rules", "test.yml")
+
+
+def _test(name: str, series: dict[str, str], expected: list[dict[str, object]]) -> dict[str, object]:
+    rows = [{"series": _scraped(series_name), "values": values} for series_name, values in series.items()]
+    check = {"eval_time": "19m", "alertname": name, "exp_alerts": expected}
+    return {"interval": "1m", "input_series": rows, "alert_rule_test": [check]}
+
+
+def _scraped(series: str) -> str:
+    """With the labels that the scrape job adds."""
+    name, _, labels = series.partition("{")
+    return f'{name}{{job="agentbox",box="agentbox"{"," if labels else ""}{labels or "}"}'
+
+
+def test_the_job_scrapes_where_the_box_publishes() -> None:
+    """Loopback for a box that listens on every address; an IPv6 literal in brackets."""
+    assert target(plan_of()) == "127.0.0.1:9091"
+    assert target(plan_of(MANIFESTS["other values"])) == "[::1]:8001"
+    assert target(plan_of(MANIFESTS["every address"])) == "127.0.0.1:9091"
