@@ -15,7 +15,7 @@ REGISTRY: Mapping[tuple[SlotName, str], str | None] = {
     ("pods", "local-fs"): f"{_HERE}.pods.local_fs:LocalFsPods",
     ("pods", "external-solid"): None,
     ("pods", "off"): f"{_HERE}.pods.off:OffPods",
-    ("memory", "local-sqlite"): None,
+    ("memory", "local-sqlite"): f"{_HERE}.memory.local_sqlite:LocalSqliteMemory",
     ("memory", "external-pg"): None,
     ("memory", "off"): f"{_HERE}.memory.off:OffMemory",
     ("events", "local-jsonl"): f"{_HERE}.events.local_jsonl:LocalJsonlEvents",

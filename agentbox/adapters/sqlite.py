@@ -30,8 +30,16 @@ _Item = tuple[Job, "Future[Any]"] | None
 class Database:
     """An open store of a slot. Errors of SQLite come out as typed errors that name the slot, never a value."""
 
-    def __init__(self, path: Path, migrations: Sequence[str], slot: SlotName, impl: str) -> None:
-        self.path, self._slot, self._impl = path, slot, impl
+    def __init__(
+        self,
+        path: Path,
+        migrations: Sequence[str],
+        slot: SlotName,
+        impl: str,
+        prepare: Callable[[apsw.Connection], None] = lambda _connection: None,
+    ) -> None:
+        """`prepare` is called with each connection before anything else is done with it."""
+        self.path, self._slot, self._impl, self._prepare = path, slot, impl, prepare
         self._migrations = migrations
         self._writes: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[_Item] = queue.SimpleQueue()
@@ -105,10 +113,10 @@ class Database:
     def _open(self) -> None:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            writer = _connect(self.path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+            writer = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
             try:
                 migrate(writer, self.path.name, self._migrations)
-                readers = [_connect(self.path, apsw.SQLITE_OPEN_READONLY) for _ in range(READERS)]
+                readers = [self._connect(apsw.SQLITE_OPEN_READONLY) for _ in range(READERS)]
             except BaseException:
                 writer.close()
                 raise
@@ -127,6 +135,11 @@ class Database:
         ]
         for thread in self._threads:
             thread.start()
+
+    def _connect(self, flags: int) -> apsw.Connection:
+        connection = _connect(self.path, flags)
+        self._prepare(connection)
+        return connection
 
 
 def rows(db: apsw.Connection, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:

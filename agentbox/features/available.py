@@ -12,7 +12,7 @@ from agentbox.manifest import keys
 AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "adapters.beads.use": ("local-sqlite", "off"),
     "adapters.pods.use": ("local-fs", "off"),
-    "adapters.memory.use": ("off",),
+    "adapters.memory.use": ("local-sqlite", "off"),
     "adapters.events.use": ("local-jsonl", "off"),
     "adapters.orchestrator.use": ("local-process", "off"),
     "agents.*.enabled": (False,),

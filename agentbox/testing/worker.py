@@ -105,8 +105,16 @@ async def count_up(adapter: Any, times: str) -> None:
         left -= 1
 
 
+async def store_entries(adapter: Any, most: str = "1000000", prefix: str = "k") -> None:
+    """Stores entries one after another, until killed or done."""
+    for number in range(int(most)):
+        value = f"entry{prefix}{number} of the worker"
+        await adapter.store(f"{prefix}{number}", value)
+        say({"key": f"{prefix}{number}", "value": value})
+
+
 WORK: Mapping[str, Callable[..., Awaitable[None]]] = {
-    "create-beads": create_beads, "claim-all": claim_all, "show-ready": show_ready, "append-events": append_events, "append-until-full": append_until_full, "write-objects": write_objects, "count-up": count_up,
+    "create-beads": create_beads, "claim-all": claim_all, "show-ready": show_ready, "append-events": append_events, "append-until-full": append_until_full, "write-objects": write_objects, "count-up": count_up, "store-entries": store_entries,
 }  # fmt: skip
 
 

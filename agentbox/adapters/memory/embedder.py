@@ -1,0 +1,74 @@
+"""The embedder `static-256`: the mean of token vectors, read from data files of the package wordllama; no network, ever.
+
+The package is found but never imported: its own loader may try a download.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from agentbox.adapters.errors import EmbeddingError
+from agentbox.adapters.memory.contract import Embedder
+from agentbox.adapters.threads import in_thread
+
+NAME = "static-256"
+DIMS = 256
+MOST_TOKENS = 4096
+_PROBE = "The quick brown fox jumps over 13 lazy dogs; \u00e9t\u00e9 \u4f60\u597d."
+_MATRIX, _TOKENIZER = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
+
+
+class Static256:
+    """A 32 000 x 256 float16 matrix and the tokenizer that goes with it."""
+
+    dims = DIMS
+
+    def __init__(self, matrix: Any, tokenizer: Any) -> None:
+        self._matrix, self._tokenizer = matrix, tokenizer
+        probe = ",".join(map(str, self._tokens(_PROBE))).encode()
+        self.model_id = f"{NAME}/{hashlib.sha256(matrix.tobytes() + probe).hexdigest()[:16]}"
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
+        return await in_thread(lambda: [self._vector(text) for text in texts])
+
+    def _tokens(self, text: str) -> list[int]:
+        found: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return found[:MOST_TOKENS]
+
+    def _vector(self, text: str) -> bytes:
+        import numpy as np
+
+        tokens = self._tokens(text)
+        if not tokens:
+            return bytes(4 * DIMS)
+        mean = self._matrix[tokens].astype(np.float32).mean(axis=0)
+        norm = float(np.linalg.norm(mean))
+        found: bytes = (mean / norm if norm else mean).astype("<f4").tobytes()
+        return found
+
+
+async def load(name: str) -> Embedder:
+    """The embedder of that name. Raises EmbeddingError, which names the file that is missing."""
+    if name != NAME:
+        raise EmbeddingError(f"no embedder is called {name!r}; there is {NAME}", model=name)
+    return await in_thread(_load)
+
+
+def _load() -> Static256:
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    matrix = next(iter(load_file(_file(_MATRIX)).values()))
+    return Static256(matrix, Tokenizer.from_file(str(_file(_TOKENIZER))))
+
+
+def _file(name: str) -> Path:
+    spec = find_spec("wordllama")
+    if spec is None or spec.origin is None:
+        raise EmbeddingError("cannot embed: the package wordllama is not installed", model=NAME)
+    path = Path(spec.origin).parent / name
+    if not path.is_file():
+        raise EmbeddingError(f"cannot embed: {name} of the package wordllama is missing", model=NAME)
+    return path

@@ -1,0 +1,189 @@
+"""Memory in a SQLite file of the box: exact search by vector (sqlite-vec), by words (FTS5), and by both."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Literal, TypeVar
+
+import apsw
+
+from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import AdapterError, ModelMismatch
+from agentbox.adapters.memory import checks, filters, rows, search
+from agentbox.adapters.memory.contract import Embedder, Hit, MemoryEntry, MemoryStats
+from agentbox.adapters.memory.embedder import NAME, load
+from agentbox.adapters.memory.rows import COLUMNS, LIVE, Draft, Quotas, entry_of
+from agentbox.adapters.memory.schema import MIGRATIONS
+from agentbox.adapters.sqlite import Database, closed, row
+from agentbox.adapters.sqlite import rows as select
+from agentbox.adapters.text import check_range, check_text, cursor_of, key_of
+from agentbox.adapters.wire import EMPTY, JsonObj, JsonValue, Scalar
+
+T = TypeVar("T")
+SWEEP_SECONDS = 30.0  # what has expired is invisible at once, and gone within 60 s
+
+
+class LocalSqliteMemory(Adapter):
+    """`memory.db`. Entry, vector and words of one store are one transaction."""
+
+    slot = "memory"
+    impl = "local-sqlite"
+
+    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+        super().__init__(cfg, deps)
+        path = cfg.directory / "memory.db"
+        self._db = Database(path, MIGRATIONS, self.slot, self.impl, prepare=_with_vectors)
+        self._quotas = Quotas(
+            int(cfg.option("namespace_size", 256 << 20)), int(cfg.option("namespace_entries", 50_000))
+        )
+        self._embedder: Embedder | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+
+    async def open(self, deadline: Deadline) -> None:
+        embedder = await load(str(self.cfg.option("embedder", NAME)))
+        await self._db.open()
+        try:
+            await self._db.write(lambda db: _same_model(db, embedder))
+        except BaseException:
+            await self._db.close()
+            raise
+        self._embedder = embedder
+        self._sweeper = asyncio.ensure_future(self._sweep())
+
+    async def close(self) -> None:
+        sweeper, self._sweeper, self._embedder = self._sweeper, None, None
+        if sweeper is not None:
+            sweeper.cancel()
+            await asyncio.wait({sweeper})
+        await self._db.close()
+
+    async def health(self) -> Health:
+        """Writes a time and reads it back."""
+        now = self._now()
+        try:
+            await self._db.write(lambda db: db.execute("INSERT OR REPLACE INTO pulse VALUES (0, ?)", (now,)))
+            found = await self._db.read(lambda db: row(db, "SELECT at FROM pulse"))
+        except AdapterError as error:
+            return self.health_is("down", error.message)
+        if found is None or not self._db.still_there():
+            return self.health_is("down", f"{self._db.path.name} is gone")
+        return self.health_is("ok", "")
+
+    async def store(
+        self, key: str, value: JsonValue, *,
+        namespace: str = "default", text: str | None = None, metadata: Mapping[str, Scalar] = EMPTY, ttl_s: int | None = None,
+    ) -> tuple[MemoryEntry, bool]:  # fmt: skip
+        embedder = self._open()
+        checks.check_key(key)
+        checks.check_namespace(namespace)
+        checks.check_ttl(ttl_s)
+        words = checks.text_of(value, text)
+        stored, extra = checks.check_value(value), checks.check_metadata(metadata)
+        vector = await _vector(embedder, words)
+        now = self._now()
+        draft = Draft(
+            namespace, key, stored, words, extra, dict(metadata), vector, None if ttl_s is None else now + 1000 * ttl_s
+        )
+        return await self._db.write(lambda db: rows.store(db, draft, self._quotas, now))
+
+    async def retrieve(self, key: str, *, namespace: str = "default") -> MemoryEntry | None:
+        self._open()
+        checks.check_key(key)
+        checks.check_namespace(namespace)
+        now = self._now()
+        return await self._db.read(lambda db: rows.find(db, namespace, key, now))
+
+    async def search(
+        self, query: str, *,
+        namespaces: tuple[str, ...] = ("default",), limit: int = 10, mode: Literal["hybrid", "vector", "text"] = "hybrid",
+        flt: JsonObj = EMPTY, min_cosine: float | None = None,
+    ) -> tuple[Hit, ...]:  # fmt: skip
+        """In `text` only entries that hold a word of the query are hits; in the others every entry with a vector can be."""
+        embedder = self._open()
+        checks.check_search(query, namespaces, limit, mode, min_cosine)
+        asked = search.Question(
+            words=search.words_of(query), vector=await _vector(embedder, query), namespaces=tuple(namespaces), limit=limit,
+            mode=mode, conditions=filters.parse(flt), min_cosine=min_cosine, now=self._now(),
+        )  # fmt: skip
+        return await self._db.read(lambda db: search.search(db, asked))
+
+    async def delete(self, key: str, *, namespace: str = "default") -> bool:
+        self._open()
+        checks.check_key(key)
+        checks.check_namespace(namespace)
+        now = self._now()
+        return await self._db.write(lambda db: rows.delete(db, namespace, key, now))
+
+    async def list(
+        self, *, namespace: str = "default", prefix: str = "", flt: JsonObj = EMPTY, limit: int = 100, cursor: str | None = None
+    ) -> Page[MemoryEntry]:  # fmt: skip
+        self._open()
+        checks.check_namespace(namespace)
+        check_text(prefix, "/prefix", longest=checks.MAX_KEY)
+        check_range(limit, "/limit", checks.LIMIT)
+        conditions = filters.parse(flt)
+        listing = ["list", namespace, prefix, dict(flt)]
+        after = key_of(cursor, listing, 1)
+        where, bound = search.conditions_sql(conditions)
+        where += " AND substr(e.key, 1, ?) = ?" + (" AND e.key > ?" if after else "")
+        values = (namespace, self._now(), *bound, len(prefix), prefix, *(after or ()), limit + 1)
+        sql = f"SELECT {COLUMNS} FROM entries e WHERE e.namespace = ? AND {LIVE}{where} ORDER BY e.key LIMIT ?"
+        found = tuple(map(entry_of, await self._db.read(lambda db: select(db, sql, values))))
+        more = len(found) > limit
+        return Page(items=found[:limit], next_cursor=cursor_of(listing, (found[limit - 1].key,)) if more else None)
+
+    async def stats(self, namespace: str | None = None) -> MemoryStats:
+        embedder, now = self._open(), self._now()
+        if namespace is not None:
+            checks.check_namespace(namespace)
+        where, values = ("", ()) if namespace is None else (" AND e.namespace = ?", (namespace,))
+        sql = f"SELECT e.namespace, count(*), sum(e.bytes) FROM entries e WHERE {LIVE}{where} GROUP BY 1 ORDER BY 1"
+        found = await self._db.read(lambda db: select(db, sql, (now, *values)))
+        return MemoryStats(
+            entries=sum(one[1] for one in found), bytes=sum(one[2] for one in found), namespaces=tuple(one[0] for one in found),
+            model_id=embedder.model_id, dims=embedder.dims,
+            quotas={"namespace_size": self._quotas.bytes, "namespace_entries": self._quotas.entries},
+        )  # fmt: skip
+
+    async def _sweep(self) -> None:
+        while True:
+            await self.deps.clock.sleep(SWEEP_SECONDS)
+            with suppress(AdapterError):  # health tells; the next round tries again
+                while await self._db.write(lambda db: rows.sweep(db, self._now())):
+                    continue
+
+    def _now(self) -> int:
+        return int(self.deps.clock.now().timestamp() * 1000)
+
+    def _open(self) -> Embedder:
+        if self._embedder is None:
+            raise closed(self.slot, self.impl)
+        return self._embedder
+
+
+async def _vector(embedder: Embedder, text: str) -> bytes | None:
+    """None where there are no tokens."""
+    (found,) = await embedder.embed([text])
+    return found if any(found) else None
+
+
+def _with_vectors(connection: apsw.Connection) -> None:
+    import sqlite_vec
+
+    connection.enable_load_extension(True)
+    connection.load_extension(sqlite_vec.loadable_path())
+    connection.enable_load_extension(False)
+
+
+def _same_model(db: apsw.Connection, embedder: Embedder) -> None:
+    """Writes down which model made the vectors. Raises ModelMismatch when it was another."""
+    found = row(db, "SELECT model_id, dims FROM model")
+    if found is None:
+        db.execute("INSERT INTO model VALUES (0, ?, ?)", (embedder.model_id, embedder.dims))
+    elif found != (embedder.model_id, embedder.dims):
+        raise ModelMismatch(
+            f"cannot open memory: its vectors were made by {found[0]}, and {embedder.model_id} is configured",
+            hint="run `agentbox memory reembed`, or set adapters.memory.embedder back",
+            stored=found[0], configured=embedder.model_id,
+        )  # fmt: skip

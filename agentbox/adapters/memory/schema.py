@@ -1,0 +1,30 @@
+"""The tables of `memory.db`, as numbered migrations. A migration that has shipped is never edited: add another.
+
+Times are milliseconds since 1970. A metadata value is in `number` or in `words` by its kind (`filters.kind_of`). An
+entry without tokens has no row in `vectors`. `words_of` is contentless: the text itself is in `entries`.
+"""
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE entries (
+        id INTEGER PRIMARY KEY, namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, text TEXT NOT NULL,
+        metadata TEXT NOT NULL, bytes INTEGER NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+        expires_at INTEGER, UNIQUE (namespace, key)
+    ) STRICT;
+    CREATE INDEX entries_expiry ON entries (expires_at) WHERE expires_at IS NOT NULL;
+    CREATE TABLE metadata (
+        entry INTEGER NOT NULL REFERENCES entries (id) ON DELETE CASCADE, key TEXT NOT NULL, kind TEXT NOT NULL,
+        number REAL, words TEXT, PRIMARY KEY (entry, key)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX metadata_key ON metadata (key, kind, number, words);
+    CREATE TABLE vectors (
+        entry INTEGER PRIMARY KEY REFERENCES entries (id) ON DELETE CASCADE, vector BLOB NOT NULL
+    ) STRICT;
+    CREATE VIRTUAL TABLE words_of USING fts5 (
+        text, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+    );
+    CREATE TABLE namespaces (name TEXT PRIMARY KEY, entries INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE model (id INTEGER PRIMARY KEY CHECK (id = 0), model_id TEXT NOT NULL, dims INTEGER NOT NULL) STRICT;
+    CREATE TABLE pulse (id INTEGER PRIMARY KEY CHECK (id = 0), at INTEGER NOT NULL) STRICT;
+    """,
+)

@@ -1,0 +1,30 @@
+"""The contract suite of the memory slot: M1 to M11 (slots.md 3.3)."""
+
+from typing import Any
+
+from agentbox.adapters.memory.contract import Memory
+from agentbox.testing.contracts.common import CommonContract
+from agentbox.testing.contracts.memory_common import ENTRIES, SIZE
+from agentbox.testing.contracts.memory_entries import EntryClauses
+from agentbox.testing.contracts.memory_search import SearchClauses
+
+OPTIONS = {"namespace_size": SIZE, "namespace_entries": ENTRIES, "embedder": "static-256"}  # of the store under test
+
+
+class MemoryContract(EntryClauses, SearchClauses, CommonContract):
+    """All of them."""
+
+    contract = Memory
+    calls = {  # noqa: RUF012 - the base declares it ClassVar
+        "store": (("k", 1), {}),
+        "retrieve": (("k",), {}),
+        "search": (("q",), {}),
+        "delete": (("k",), {}),
+        "list": ((), {}),
+        "stats": ((), {}),
+    }
+
+    async def use(self, adapter: Any) -> list[Any]:
+        entry, _ = await adapter.store("k", {"a": [1, "words"]}, metadata={"x": 1.5})
+        hits = await adapter.search("words")
+        return [entry, *hits, await adapter.stats(), *(await adapter.list()).items]
