@@ -4,7 +4,6 @@ A job is a function of a connection. It runs in a transaction of its own meaning
 """
 
 import asyncio
-import hashlib
 import queue
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +15,8 @@ from typing import Any, TypeVar
 import apsw
 
 from agentbox.adapters.base import SlotName
-from agentbox.adapters.errors import BackendError, IntegrityError, SlotUnavailable
+from agentbox.adapters.errors import BackendError, SlotUnavailable
+from agentbox.adapters.migrations import migrate
 from agentbox.adapters.threads import in_thread
 
 T = TypeVar("T")
@@ -155,55 +155,6 @@ def row(db: apsw.Connection, sql: str, values: Iterable[Any] = ()) -> tuple[Any,
 def closed(slot: SlotName, impl: str) -> SlotUnavailable:
     """The error of a call before `open` or after `close`."""
     return SlotUnavailable(f"cannot use {slot}: the store is not open", slot=slot, impl=impl, since=None)
-
-
-def migrate(connection: apsw.Connection, name: str, migrations: Sequence[str]) -> None:
-    """Applies what is missing, each in one transaction with its number and SHA-256.
-
-    Raises IntegrityError when the store was made by a newer version, or by other text under the same number.
-    """
-    applied = _applied(connection)
-    if len(applied) > len(migrations):
-        raise _refusal(
-            f"cannot open {name}: its schema {len(applied)} is newer than {len(migrations)}, the newest that this version knows"
-        )
-    for number, (stored, text) in enumerate(zip(applied, migrations, strict=False), 1):
-        if stored != _checksum(text):
-            raise _refusal(f"cannot open {name}: its migration {number} is not the one that this version has")
-    connection.execute("PRAGMA journal_mode = WAL")
-    for number, text in enumerate(migrations[len(applied) :], len(applied) + 1):
-        _apply(connection, number, text)
-
-
-def _apply(connection: apsw.Connection, number: int, text: str) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        if len(_applied(connection)) < number:  # another process may have been faster
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, sha256 TEXT NOT NULL) STRICT"
-            )
-            connection.execute(text)
-            connection.execute("INSERT INTO migrations VALUES (?, ?)", (number, _checksum(text)))
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-
-
-def _applied(connection: apsw.Connection) -> list[str]:
-    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'migrations'").fetchall():
-        return []
-    return [row[0] for row in connection.execute("SELECT sha256 FROM migrations ORDER BY number")]
-
-
-def _checksum(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _refusal(sentence: str) -> IntegrityError:
-    return IntegrityError(
-        sentence, hint="run the version that wrote it, or start with an empty folder", segment=None, line=None, seq=None
-    )
 
 
 def _connect(path: Path, flags: int) -> apsw.Connection:

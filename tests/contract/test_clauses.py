@@ -11,7 +11,14 @@ from agentbox.testing.contracts.memory import MemoryContract
 from agentbox.testing.contracts.orchestrator import OrchestratorContract
 from agentbox.testing.contracts.pods import PodsContract
 
-SUITES = {"C": CommonContract, "B": BeadsContract, "M": MemoryContract, "P": PodsContract, "V": EventsContract, "O": OrchestratorContract}
+SUITES = {
+    "C": CommonContract,
+    "B": BeadsContract,
+    "M": MemoryContract,
+    "P": PodsContract,
+    "V": EventsContract,
+    "O": OrchestratorContract,
+}
 LAST = {"C": 11, "B": 17, "M": 14, "P": 16, "V": 17, "O": 18}
 
 # Clauses of classes that are not shipped yet; the row goes when its class comes.
