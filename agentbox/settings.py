@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from agentbox.errors import AgentboxError, ExitCode
+
 PREFIX_VARIABLE = "AGENTBOX_PREFIX"
 CHECKOUT = Path(__file__).resolve().parent.parent
 _OWNED = ("/opt/agentbox", "/etc/agentbox.toml", "/etc/supervisord.conf", "/run", "/var", "/workspace", "/tmp")
@@ -244,15 +246,13 @@ class HostPaths:
 
     @classmethod
     def of_this_user(cls) -> "HostPaths":
-        """`AGENTBOX_STATE_DIR`, else the XDG folders of the calling user; under sudo, of `SUDO_USER`."""
+        """`AGENTBOX_STATE_DIR`, else the XDG folders of the calling user; under sudo, of `SUDO_USER`.
+
+        Raises AgentboxError when that user is unknown on this machine.
+        """
         env = environment()
-        home = _home_of_caller(env)
-        foreign = "SUDO_USER" in env and os.geteuid() == 0
-        xdg: Mapping[str, str] = {} if foreign else env
-        state = env.get("AGENTBOX_STATE_DIR") or str(
-            Path(xdg.get("XDG_STATE_HOME") or home / ".local/state") / "agentbox"
-        )
-        cache = env.get("AGENTBOX_CACHE_DIR") or str(Path(xdg.get("XDG_CACHE_HOME") or home / ".cache") / "agentbox")
+        state = env.get("AGENTBOX_STATE_DIR") or _folder(env, "XDG_STATE_HOME", ".local/state") / "agentbox"
+        cache = env.get("AGENTBOX_CACHE_DIR") or _folder(env, "XDG_CACHE_HOME", ".cache") / "agentbox"
         return cls(Path(state), Path(cache))
 
     def box(self, name: str) -> Path:
@@ -260,9 +260,21 @@ class HostPaths:
         return self.state_root / name
 
 
-def _home_of_caller(env: Mapping[str, str]) -> Path:
+def _folder(env: Mapping[str, str], variable: str, below_home: str) -> Path:
+    """A folder of the caller's: root's environment under sudo says nothing of it."""
     if os.geteuid() == 0 and (caller := env.get("SUDO_USER")):
-        import pwd  # rarely needed, and slow to bind
+        return _home_of(caller) / below_home
+    return Path(env.get(variable) or Path(env.get("HOME") or "/root") / below_home)
 
-        return Path(pwd.getpwnam(caller).pw_dir)
-    return Path(env.get("HOME") or "/root")
+
+def _home_of(user: str) -> Path:
+    import pwd  # rarely needed, and slow to bind
+
+    try:
+        return Path(pwd.getpwnam(user).pw_dir)
+    except KeyError:
+        raise AgentboxError(
+            f"cannot find the folders of the user behind sudo: this machine knows no user {user} (SUDO_USER)",
+            "Set AGENTBOX_STATE_DIR and AGENTBOX_CACHE_DIR, or unset SUDO_USER to work as root.",
+            exit_code=ExitCode.USAGE,
+        ) from None

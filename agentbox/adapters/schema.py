@@ -1,64 +1,91 @@
-"""JSON Schemas (2020-12) of a slot's records, made from the records themselves."""
+"""JSON Schemas (2020-12) of records, made from their annotations, so that no second description exists."""
 
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from agentbox.adapters.wire import JsonObj, JsonValue, Record, Scalar, hints_of
+from agentbox.adapters.wire import JsonObj, JsonValue, Scalar, to_wire
 
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_PLAIN: Mapping[Any, Mapping[str, Any]] = {
-    str: {"type": "string"}, int: {"type": "integer"}, float: {"type": "number"}, bool: {"type": "boolean"},
-    type(None): {"type": "null"}, datetime: {"type": "string", "format": "date-time"},
-    bytes: {"type": "string", "contentEncoding": "base64"}, Any: {}, JsonValue: {}, JsonObj: {"type": "object"},
+Schema = dict[str, Any]
+_SCALARS: Mapping[Any, Schema] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    datetime: {"type": "string", "format": "date-time"},
+    bytes: {"type": "string", "contentEncoding": "base64"},
+    type(None): {"type": "null"},
+    JsonObj: {"type": "object"},
+    JsonValue: {},
     Scalar: {"type": ["string", "number", "boolean", "null"]},
-}  # fmt: skip
+    Any: {},
+}
 
 
-def schemas(slot: str, records: Mapping[str, type[Record]]) -> dict[str, Any]:
-    """One document with every record of a slot under `$defs`."""
-    return {
-        "$schema": DRAFT,
-        "$id": f"urn:agentbox:contract:{slot}",
-        "$defs": {name: schema_of(kind) for name, kind in sorted(records.items())},
-    }
+class Schemas:
+    """Collects the components that a document refers to."""
+
+    def __init__(self) -> None:
+        self.components: dict[str, Schema] = {}
+
+    def of(self, kind: Any) -> Schema:
+        """The schema of an annotation; a record becomes a reference to its component."""
+        origin, args = get_origin(kind), get_args(kind)
+        if origin is Literal:
+            return {"type": "string", "enum": list(args)}
+        if origin in (Union, types.UnionType):
+            return self._union(args)
+        if origin is tuple:
+            return {"type": "array", "items": self.of(args[0])}
+        if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+            return {"type": "object", "additionalProperties": self.of(args[1])}
+        if is_dataclass(origin or kind):
+            return self._component(origin or kind, args)
+        return dict(_SCALARS[kind])
+
+    def _union(self, args: tuple[Any, ...]) -> Schema:
+        rest = [self.of(arg) for arg in args if arg is not type(None)]
+        if type(None) not in args:
+            return rest[0] if len(rest) == 1 else {"anyOf": rest}
+        if len(rest) == 1 and isinstance(rest[0].get("type"), str) and "enum" not in rest[0]:
+            return {**rest[0], "type": [rest[0]["type"], "null"]}
+        return {"anyOf": [*rest, {"type": "null"}]}
+
+    def _component(self, kind: Any, args: tuple[Any, ...]) -> Schema:
+        name = kind.__name__ + "".join(arg.__name__ for arg in args)
+        if name not in self.components:
+            self.components[name] = {}  # a record may hold itself
+            self.components[name] = self._object(kind, args)
+        return {"$ref": f"#/components/schemas/{name}"}
+
+    def _object(self, kind: Any, args: tuple[Any, ...]) -> Schema:
+        hints, table = get_type_hints(kind), dict(zip(getattr(kind, "__parameters__", ()), args, strict=False))
+        properties = {field.name: self._property(field, _bind(hints[field.name], table)) for field in fields(kind)}
+        required = [field.name for field in fields(kind) if _required(field)]
+        schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+        if required:
+            schema["required"] = required
+        if kind.__doc__ and not kind.__doc__.startswith(f"{kind.__name__}("):
+            schema["description"] = " ".join(kind.__doc__.split())
+        return schema
+
+    def _property(self, field: Field[Any], hint: Any) -> Schema:
+        schema = self.of(hint)
+        if field.default is not MISSING and not is_dataclass(field.default):
+            schema["default"] = to_wire(field.default)
+        return schema
 
 
-def schema_of(kind: Any) -> dict[str, Any]:
-    """The schema of an annotation; a record is an object that is closed."""
-    origin, args = get_origin(kind), get_args(kind)
-    if origin in (Union, types.UnionType):
-        return {"anyOf": [schema_of(arg) for arg in args]}
-    if origin is Literal:
-        return {"enum": list(args)}
-    if origin is tuple:
-        return {"type": "array", "items": schema_of(args[0])}
-    if is_dataclass(origin or kind):
-        return _object(origin or kind, args)
-    if origin is not None and issubclass(origin, Mapping):
-        return {"type": "object", "additionalProperties": schema_of(args[1])}
-    return dict(_PLAIN[kind])
+def _required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
 
 
-def _object(kind: Any, args: tuple[Any, ...]) -> dict[str, Any]:
-    bound = dict(zip(getattr(kind, "__parameters__", ()), args, strict=False))
-    hints = {name: bound.get(hint, hint) for name, hint in hints_of(kind).items()}
-    if bound:
-        hints = {name: _bound(hint, bound) for name, hint in hints.items()}
-    needed = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
-    return {
-        "type": "object",
-        "properties": {name: schema_of(hint) for name, hint in hints.items()},
-        "required": needed,
-        "additionalProperties": False,
-    }
-
-
-def _bound(hint: Any, bound: Mapping[Any, Any]) -> Any:
-    """A tuple of a type variable, with the type in its place; anything else as it is."""
-    if get_origin(hint) is tuple and get_args(hint)[0] in bound:
-        item = bound[get_args(hint)[0]]
-        return types.GenericAlias(tuple, (item, ...))
+def _bind(hint: Any, table: Mapping[Any, Any]) -> Any:
+    """Puts arguments of a generic record in place of its type variables."""
+    if hint in table:
+        return table[hint]
+    if get_origin(hint) is tuple and get_args(hint)[0] in table:
+        return tuple[table[get_args(hint)[0]], ...]  # type: ignore[misc]
     return hint

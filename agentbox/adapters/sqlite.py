@@ -17,6 +17,7 @@ import apsw
 from agentbox.adapters.base import SlotName
 from agentbox.adapters.errors import BackendError, SlotUnavailable
 from agentbox.adapters.migrations import migrate
+from agentbox.adapters.private import make_private
 from agentbox.adapters.threads import in_thread
 
 T = TypeVar("T")
@@ -113,6 +114,7 @@ class Database:
     def _open(self) -> None:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
+            make_private(self.path)
             writer = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
             try:
                 migrate(writer, self.path.name, self._migrations)
@@ -122,6 +124,9 @@ class Database:
                 raise
         except apsw.Error as error:
             raise self._typed(error) from error
+        except OSError as error:
+            detail = f"cannot use {self.path.name}: {error.strerror}"
+            raise BackendError(detail, slot=self._slot, impl=self._impl) from error
         found = self.path.stat()
         self._identity = found.st_dev, found.st_ino
         self._threads = [

@@ -6,9 +6,9 @@ from http import HTTPStatus
 from typing import Any
 
 from agentbox import __version__
+from agentbox.adapters.schema import Schemas
 from agentbox.api.answers import NAMES
 from agentbox.api.cloudevents import MEDIA_TYPES as CLOUD_TYPES
-from agentbox.api.schemas import Schemas
 from agentbox.routes import ROUTES, Route
 
 PROBLEM_TYPE = "application/problem+json"

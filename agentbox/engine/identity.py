@@ -12,21 +12,30 @@ from agentbox.errors import AgentboxError, ExitCode
 
 BOX_UID = 1000
 _PR_SET_NO_NEW_PRIVS = 38  # linux/prctl.h
-_PR_CAPBSET_DROP = 24
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
 _CAP_LAST = Path("/proc/sys/kernel/cap_last_cap")
 
 
 def become_box_user() -> None:
-    """Runs in the child before exec. As root: no groups, uid and gid 1000, empty bounding set; then no-new-privs."""
+    """Runs in the child before exec. As root: no groups, uid and gid 1000, empty bounding set; then no-new-privs.
+
+    Raises OSError for a step that the kernel refuses: nothing is executed with a right that was to be gone.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     if os.geteuid() == 0:
         for capability in range(int(_CAP_LAST.read_text()) + 1):
-            libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+            if libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 and _bounds(libc, capability):
+                raise OSError(ctypes.get_errno(), "prctl(PR_CAPBSET_DROP)")
         os.setgroups([])
         os.setresgid(BOX_UID, BOX_UID, BOX_UID)
         os.setresuid(BOX_UID, BOX_UID, BOX_UID)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_NO_NEW_PRIVS)")
+
+
+def _bounds(libc: ctypes.CDLL, capability: int) -> bool:
+    """Whether the capability is in the bounding set of this process."""
+    return bool(libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) != 0)
 
 
 def require_readable(places: Iterable[Path]) -> None:

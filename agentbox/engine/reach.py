@@ -6,6 +6,7 @@ import shutil
 import socket
 import struct
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -97,8 +98,10 @@ def daemon_pid(host: str) -> int | None:
 
 def _host() -> str:
     """The address that the client uses: DOCKER_HOST, else that of its context."""
-    done = subprocess.run(
-        ["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return done.stdout.strip() or environment().get("DOCKER_HOST") or LOCAL
+    told = ""
+    with suppress(subprocess.TimeoutExpired):
+        told = subprocess.run(
+            ["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_WAIT_SECONDS, check=False,
+        ).stdout.strip()  # fmt: skip
+    return told or environment().get("DOCKER_HOST") or LOCAL

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.canonical import canonical_json, digest
+from agentbox.engine.members import members
 from agentbox.plan.model import (
     Api,
     Digests,
@@ -213,22 +214,11 @@ class PrefixBox:
 
     def kill(self) -> None:
         """SIGKILL for PID 1 and every process that carries this prefix in its environment."""
-        for pid in self._pids():
+        for pid in members(self.paths.prefix):
             if procfs.alive(pid):
                 os.kill(pid, signal.SIGKILL)
         if self.process is not None:
             self.process.wait()
-
-    def _pids(self) -> list[int]:
-        mark = f"{PREFIX_VARIABLE}={self.paths.prefix}".encode()
-        found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                if mark in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-        return found
 
     def _give(self) -> None:
         if os.geteuid() == 0:

@@ -13,6 +13,7 @@ from pathlib import Path
 from agentbox.engine.base import Start
 from agentbox.engine.daemon import start_ticks
 from agentbox.engine.identity import become_box_user
+from agentbox.engine.members import members
 from agentbox.engine.process import Process, boot, lay_out
 from agentbox.engine.state import BoxRecord
 from agentbox.settings import PREFIX_VARIABLE, Paths
@@ -98,16 +99,8 @@ class ProcessBox(Box):
                 os.kill(pid, signal.SIGKILL)
 
     def members(self) -> list[int]:
-        """Every process of this box: those that carry its prefix in their environment."""
-        mark = f"{PREFIX_VARIABLE}={self.root}".encode()
-        found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                if mark in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-        return found
+        """Every process of this box."""
+        return members(self.root)
 
     def stop(self) -> None:
         self.process.stop(self.record, self.plan.resources.stop_seconds)

@@ -1,6 +1,7 @@
 """The one way to open SQLite."""
 
 import asyncio
+import os
 import threading
 
 import apsw
@@ -27,6 +28,28 @@ def insert(number):
 
 async def numbers(db):
     return [row[0] for row in await db.read(lambda c: rows(c, "SELECT n FROM t ORDER BY n"))]
+
+
+def modes(folder):
+    return {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+
+
+async def test_the_store_is_private(tmp_path):
+    """0600 for the file and what SQLite keeps beside it, whatever the umask; one that an older version made, too."""
+    before = os.umask(0o022)
+    try:
+        store = Database(tmp_path / "x.db", SCHEMA, "beads", "local-sqlite")
+        await store.open()
+        await store.write(insert(1))
+        assert modes(tmp_path) == dict.fromkeys(("x.db", "x.db-wal", "x.db-shm"), 0o600)
+        await store.close()
+        (tmp_path / "x.db").chmod(0o644)
+        await store.open()
+        assert await numbers(store) == [1]
+        assert set(modes(tmp_path).values()) == {0o600}
+        await store.close()
+    finally:
+        os.umask(before)
 
 
 async def test_a_failed_job_undoes_itself_alone(db):

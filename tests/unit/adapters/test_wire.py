@@ -13,7 +13,7 @@ from agentbox.adapters.events import contract as events
 from agentbox.adapters.memory import contract as memory
 from agentbox.adapters.orchestrator import contract as orchestrator
 from agentbox.adapters.pods import contract as pods
-from agentbox.adapters.schema import schema_of, schemas
+from agentbox.adapters.schema import Schemas
 from agentbox.adapters.wire import from_wire
 
 CONTRACTS = {"beads": beads, "events": events, "memory": memory, "orchestrator": orchestrator, "pods": pods}
@@ -89,7 +89,9 @@ def test_each_record_has_a_schema(contract, name):
     """An object schema that allows the members of the record and nothing else."""
     import jsonschema
 
-    schema = schema_of(contract.RECORDS[name])
+    schemas = Schemas()
+    assert schemas.of(contract.RECORDS[name]) == {"$ref": f"#/components/schemas/{name}"}
+    schema = schemas.components[name]
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["additionalProperties"] is False
     assert schema["properties"]
@@ -103,7 +105,10 @@ def test_schemas_accept_what_records_give():
         seq=1, id="i", ts=datetime(2026, 1, 1, tzinfo=UTC), type="a.b", source="s", subject=None, agent_id=None,
         session_id=None, trace_id=None, data={"a": [1]}, prev_hash="0", hash="1",
     )  # fmt: skip
-    validator = jsonschema.Draft202012Validator(schemas("events", events.RECORDS)["$defs"]["Event"])
+    schemas = Schemas()
+    validator = jsonschema.Draft202012Validator(
+        {**schemas.of(events.Event), "components": {"schemas": schemas.components}}
+    )
     validator.validate(event.to_wire())
     assert list(validator.iter_errors({**event.to_wire(), "seq": "1"}))
     assert list(validator.iter_errors({**event.to_wire(), "more": 1}))

@@ -3,9 +3,10 @@
 import subprocess
 import sys
 
+import click
 import pytest
 
-from agentbox.cli.main import VERBS
+from agentbox.cli.main import VERBS, cli
 
 
 def agentbox(*words: str) -> subprocess.CompletedProcess[str]:
@@ -20,6 +21,15 @@ def test_every_verb_explains_itself(verb: str) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"Usage: agentbox {verb}")
     assert len(done.stdout.splitlines()) >= 5
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_list_of_verbs_names_every_word_of_a_group(verb: str) -> None:
+    """After a colon, and nothing else."""
+    found = cli.get_command(click.Context(cli), verb)
+    if isinstance(found, click.Group):
+        told = VERBS[verb].partition(": ")[2].split(", ")
+        assert sorted(told) == sorted(found.list_commands(click.Context(found)))
 
 
 def test_a_misspelt_verb_is_recognised() -> None:

@@ -1,7 +1,9 @@
 """Becoming the box's user."""
 
+import errno
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,31 @@ def test_rights_are_gone_for_good() -> None:
         assert status["Gid"].split() == [str(BOX_UID)] * 4
         assert status["Groups"].strip() == ""
         assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
+
+
+# Takes CAP_SETPCAP (8) out of the effective and permitted sets with capset(2), then becomes the box's user.
+WITHOUT_SETPCAP = """
+import ctypes, os
+from agentbox.engine.identity import become_box_user
+libc = ctypes.CDLL(None, use_errno=True)
+header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+data = (ctypes.c_uint32 * 6)()
+assert libc.capget(header, data) == 0
+data[0] &= ~(1 << 8)
+data[1] &= ~(1 << 8)
+assert libc.capset(header, data) == 0
+try:
+    become_box_user()
+except OSError as error:
+    print(error.errno, error.strerror, os.getuid())
+"""
+
+
+def test_a_right_that_does_not_go_is_an_error() -> None:
+    """As root without CAP_SETPCAP the bounding set stays: the step is named, and the process is not taken for harmless."""
+    if os.geteuid() == 0:
+        done = subprocess.run([sys.executable, "-c", WITHOUT_SETPCAP], capture_output=True, text=True, check=True)
+        assert done.stdout == f"{errno.EPERM} prctl(PR_CAPBSET_DROP) 0\n"
 
 
 def test_a_closed_place_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,40 @@
+"""Asking a docker daemon that may not answer."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from agentbox.engine import reach as module
+from agentbox.engine.reach import LOCAL, reach
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A docker client that the test writes, and short patience."""
+    program = tmp_path / "docker"
+    program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setattr(module, "_WAIT_SECONDS", 0.3)
+    return program
+
+
+@pytest.mark.parametrize(("hosts", "host"), [("", LOCAL), ("tcp://far:2375", "tcp://far:2375")])
+def test_a_client_that_hangs_costs_no_more_than_its_time(
+    client: Path, monkeypatch: pytest.MonkeyPatch, hosts: str, host: str
+) -> None:
+    """Neither the daemon nor the client's own context answers: `silent`, at the address that is known without them."""
+    monkeypatch.setenv("DOCKER_HOST", hosts)
+    client.write_text("#!/bin/sh\nexec sleep 60\n")
+    began = time.monotonic()
+    found = reach()
+    assert (found.state, found.host) == ("silent", host)
+    assert time.monotonic() - began < 10
+
+
+def test_the_context_names_the_address(client: Path) -> None:
+    """What the client says of itself counts."""
+    client.write_text("#!/bin/sh\n[ $1 = context ] && echo unix:///x.sock && exit\necho 1.0\n")
+    found = reach()
+    assert (found.state, found.host) == ("answers", "unix:///x.sock")
