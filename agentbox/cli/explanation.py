@@ -1,4 +1,4 @@
-"""What `agentbox config explain` and `show` know: rules by code, keys by path, and what a manifest resolves to."""
+"""What `agentbox config explain` knows: rules by code, keys and tables by path."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from textwrap import indent
 from typing import Any
 
 from agentbox.errors import AgentboxError, ExitCode
-from agentbox.features import enabled, load_features, port_table, slot_class
-from agentbox.manifest import Manifest, effective_values, generic, keys, plain
-from agentbox.manifest.bundle import properties, resolved
-from agentbox.manifest.conditions import conditions
+from agentbox.manifest import Manifest, effective_values, generic, keys
+from agentbox.manifest.bundle import properties, resolved, schema_at
+from agentbox.manifest.conditions import conditions_of
 from agentbox.manifest.nearest import nearest
-from agentbox.manifest.reference import type_text, when_text
-from agentbox.manifest.sections.adapters import SLOTS
+from agentbox.manifest.origin import origin
+from agentbox.manifest.reference import default_text, type_text, when_text
 from agentbox.manifest.spelling import spell
 from agentbox.rules import Rule, discover
 from agentbox.rules._retired import RETIRED
@@ -81,32 +80,34 @@ def _rule_text(rule: Rule) -> str:
 
 def explain_key(manifest: Manifest | None, path: str) -> Explanation:
     """A key of the schema, with its value where there is a manifest. Raises AgentboxError (exit 2) with near keys."""
-    schemas = dict(properties())
-    if path not in schemas or generic(path) not in keys():
-        return _explain_table(path, schemas)
-    schema, spec = schemas[path], keys()[generic(path)]
-    value = effective_values(manifest).get(path, spec.default) if manifest else spec.default
+    schema = schema_at(path)
+    if schema is None or (spelt := generic(path)) not in keys():
+        return _explain_table(path, schema)
+    spec = keys()[spelt]
+    values = effective_values(manifest) if manifest else {}
+    value = values.get(path, spec.default)
     readers = [rule.code for rule in discover().values() if generic(path) in rule.reads]
     data = {
         "key": path,
         "type": type_text(schema),
-        "default": None if spec.required else spec.default,
+        "default": None if spec.required or spec.inherits else spec.default,
+        "inherits": spec.inherits or None,
         "apply": spec.apply,
         "description": schema["description"],
         "value": value,
         "line": manifest.where[path].line if manifest and path in manifest.where else None,
-        "read_when": when_text(conditions().get(path, ())),
+        "source": str(origin(manifest, path, values)) if manifest and path in values else "default",
+        "read_when": when_text(conditions_of(path)),
         "rules": readers,
     }
-    return Explanation(data, _key_text(data))
+    return Explanation(data, _key_text(data, default_text(spec)))
 
 
-def _key_text(data: Mapping[str, Any]) -> str:
-    source = f"line {data['line']}" if data["line"] else "the default"
+def _key_text(data: Mapping[str, Any], default: str) -> str:
     rows = [
-        ("value", f"{spell(data['value'])} ({source})"),
+        ("value", f"{spell(data['value'])} ({data['source']})"),
         ("type", data["type"]),
-        ("default", "required" if data["default"] is None else spell(data["default"])),
+        ("default", default.replace("`", "")),
         ("a change needs", data["apply"]),
         ("read", data["read_when"] or "always"),
         ("rules", ", ".join(data["rules"]) or "none"),
@@ -114,10 +115,9 @@ def _key_text(data: Mapping[str, Any]) -> str:
     return "\n".join([data["key"], f"  {data['description']}", *(f"  {name + ':':<16}{text}" for name, text in rows)])
 
 
-def _explain_table(path: str, schemas: Mapping[str, Mapping[str, Any]]) -> Explanation:
-    schema = schemas.get(path)
-    if schema is None or "properties" not in schema:
-        near = nearest(path, schemas, limit=1)
+def _explain_table(path: str, schema: Mapping[str, Any] | None) -> Explanation:
+    if schema is None or not schema.get("properties"):
+        near = nearest(path, dict(properties()), limit=1)
         raise AgentboxError(
             f"cannot explain {path}: there is no such key",
             f"Did you mean {near[0]}?" if near else "docs/manifest.md lists all keys.",
@@ -126,27 +126,3 @@ def _explain_table(path: str, schemas: Mapping[str, Mapping[str, Any]]) -> Expla
     inner = {name: resolved(dict(item))["description"] for name, item in schema["properties"].items()}
     lines = [f"[{path}]", f"  {schema['description']}", *(f"  {name:<24}{text}" for name, text in inner.items())]
     return Explanation({"table": path, "description": schema["description"], "keys": inner}, "\n".join(lines))
-
-
-def tables(manifest: Manifest) -> dict[str, Any]:
-    """Every key with its effective value, nested as in a manifest; itself a manifest that means the same."""
-    return _one_of_each_pair(plain(manifest.usable))
-
-
-def _one_of_each_pair(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the member of each `_env` and `_file` pair that is not in use, since only one may be written."""
-    kept = {name: _one_of_each_pair(value) if isinstance(value, dict) else value for name, value in table.items()}
-    for name in [name for name in kept if name.endswith("_file") and f"{name[:-5]}_env" in kept]:
-        del kept[f"{name[:-5]}_env" if kept[name] else name]
-    return kept
-
-
-def resolution(manifest: Manifest) -> dict[str, list[str]]:
-    """What the manifest turns on."""
-    features, model = load_features(), manifest.usable
-    on = enabled(manifest, features)
-    return {
-        "features": list(on),
-        "listeners": [f"{row.port} {row.owner}" for row in port_table(model, features, on)],
-        "slots": [f"{slot} {slot_class(slot, getattr(model.adapters, slot).use)}" for slot in SLOTS],
-    }

@@ -1,7 +1,16 @@
 """The only reader of agentbox.toml."""
 
 from agentbox.manifest.findings import Finding, Related
-from agentbox.manifest.keys import KeySpec, apply_class, apply_classes, effective_values, flat, generic, keys
+from agentbox.manifest.keys import (
+    KeySpec,
+    apply_class,
+    apply_classes,
+    effective_values,
+    flat,
+    generic,
+    keys,
+    telling_values,
+)
 from agentbox.manifest.loader import Manifest, load, parse
 from agentbox.manifest.model import Model, plain
 from agentbox.manifest.shipped import config_dir, schema_dir
@@ -27,4 +36,5 @@ __all__ = [
     "plain",
     "schema_dir",
     "size_bytes",
+    "telling_values",
 ]

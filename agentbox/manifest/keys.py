@@ -56,6 +56,20 @@ def map_paths() -> tuple[str, ...]:
     return tuple(dict.fromkeys(path.split(".*")[0] for path in keys() if ".*" in path))
 
 
+def telling_values(manifest: Manifest) -> dict[str, Any]:
+    """The same without the keys of a map entry that hold their default: an agent that is added changes what it says, not
+    what it leaves out. A security exception tells by being there at all, so its keys all count."""
+    values = effective_values(manifest)
+    return {path: value for path, value in values.items() if not _untold(path, value, values)}
+
+
+def _untold(path: str, value: Any, values: Mapping[str, Any]) -> bool:
+    spec = keys()[spelt] if (spelt := generic(path)) != path else None
+    if spec is None or spec.required or path.startswith("security."):
+        return False
+    return bool(value == (values[spec.inherits] if spec.inherits else spec.default))
+
+
 def effective_values(manifest: Manifest) -> dict[str, Any]:
     """Every key with its value, defaults included, as plain data. Maps give one path an entry that is written."""
     return {path: plain(value) for path, value in flat(manifest.usable)}

@@ -65,7 +65,7 @@ def build(written: Mapping[str, Any]) -> Model:
 def build_record(kind: type[T], values: Mapping[str, Any]) -> T:
     """A record of `kind` from plain data; absent keys take their default."""
     hints = hints_of(kind)  # type: ignore[arg-type]
-    return kind(**{name: _convert(hints[name], value) for name, value in values.items()})
+    return kind(**{name: convert(hints[name], value) for name, value in values.items()})
 
 
 @cache
@@ -85,14 +85,15 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Size) else value
 
 
-def _convert(hint: Any, value: Any) -> Any:
+def convert(hint: Any, value: Any) -> Any:
+    """Plain data as the model holds it, by the annotation of its key. The data has passed the schema."""
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     origin = get_origin(hint)
     if origin is tuple:
-        return tuple(_convert(get_args(hint)[0], item) for item in value)
+        return tuple(convert(get_args(hint)[0], item) for item in value)
     if origin is Mapping:
-        return {name: _convert(get_args(hint)[1], item) for name, item in value.items()}
+        return {name: convert(get_args(hint)[1], item) for name, item in value.items()}
     if isinstance(hint, type) and is_dataclass(hint):
         return build_record(hint, value)
     if hint is Size or hint is float:

@@ -47,7 +47,7 @@ def spell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON takes it bare, TOML does not
     if isinstance(value, list):
         return f"[{', '.join(map(spell, value))}]"
     if isinstance(value, dict):

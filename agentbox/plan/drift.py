@@ -1,7 +1,8 @@
 """How two manifests differ, told from their plans alone: boot compares the mounted one with the baked one by this.
 
-`Plan.apply` maps each effective key path to `<class> <value digest>`. It covers every key, live ones too, hence the
-plan digest names one exact manifest: a change of any class gives another digest. That is what box.md 5 builds on
+`Plan.apply` maps each effective key path to `<class> <value digest>`. It covers every key, live ones too (of a map entry
+those that differ from their default, so that an added agent counts by what it says), hence the plan digest names one
+exact manifest: a change of any class gives another digest. That is what box.md 5 builds on
 (after a change of boot class the variable that compose wrote differs from the digest computed in the box, which is
 reported as information). Image recipe, compose and Kubernetes output are compared with digests masked, so a live key
 alters nothing else in them. Standard library only.
@@ -18,7 +19,7 @@ _SHORT = 16  # hex digits: 64 bits tell the values of one key apart
 
 
 def apply_table(values: Mapping[str, Any], classes: Mapping[str, str]) -> dict[str, str]:
-    """The field `Plan.apply`. `values` and `classes` have the same key paths; a key without class is a KeyError."""
+    """The field `Plan.apply`. A key of `values` without class is a KeyError."""
     return {key: f"{classes[key]} {sha256_hex(canonical_json(values[key]))[:_SHORT]}" for key in sorted(values)}
 
 

@@ -8,7 +8,7 @@ from agentbox import __version__
 from agentbox.canonical import digest
 from agentbox.features import Feature, enabled
 from agentbox.lockfile import Lock
-from agentbox.manifest import Manifest, apply_class, config_dir
+from agentbox.manifest import Manifest, apply_class, config_dir, telling_values
 from agentbox.plan import slots, storage
 from agentbox.plan.drift import apply_table
 from agentbox.plan.egress import destinations
@@ -82,7 +82,7 @@ def make_plan(
         environment=_environment(observability, added),
         egress=destinations(values, resolved),
         exceptions=exceptions,
-        apply=apply_table(values, classes),
+        apply=apply_table({key: values[key] for key in telling_values(manifest)}, classes),
         test_hooks=test_hooks,
     )
     return _checked(plan)

@@ -65,23 +65,49 @@ def explain(cli: Cli, what: str) -> int:
 
 
 @command.command()
-@click.option("--resolved", is_flag=True, help="Add what the manifest turns on: features, listeners, kinds of slots.")
+@click.option(
+    "--resolved",
+    is_flag=True,
+    help="Say of each value where it comes from and what it touches, and what the manifest turns on.",
+)
 @click.pass_obj
 def show(cli: Cli, resolved: bool) -> int:
-    """Print every key with its value, defaults included, as TOML."""
-    from agentbox.cli.explanation import resolution, tables
+    """Print every key with its value, defaults included, as TOML.
+
+    With --resolved each key is followed by its source (a line, the default, or the key it is taken from), what a change
+    of it needs, the generated files that another value alters, why nothing reads it if so, and the rules that read it.
+    """
+    from agentbox.cli.shown import tables
 
     manifest = cli.load_manifest()
-    cli.out.document({**tables(manifest), **({"resolved": resolution(manifest)} if resolved else {})})
+    if resolved:
+        _show_resolved(cli, manifest)
+        return 0
+    cli.out.document(tables(manifest))
     if not cli.json:
         import tomli_w
 
         cli.out.line(tomli_w.dumps(tables(manifest)).rstrip())
-        if resolved:
-            cli.out.line("\n# resolved")
-            for name, value in resolution(manifest).items():
-                cli.out.line(f"# {name}: {', '.join(value)}")
     return 0
+
+
+def _show_resolved(cli: Cli, manifest: Manifest) -> None:
+    from agentbox.cli.output import counted
+    from agentbox.cli.resolved import resolved
+    from agentbox.cli.shown import commented, resolution, tables
+    from agentbox.features import load_features
+
+    features = load_features()
+    with cli.out.stage("resolve") as stage:
+        notes = resolved(manifest, features)
+        stage.said = counted(len(notes), "key")
+    summary = resolution(manifest, features)
+    keys = {path: note.to_json() for path, note in notes.items()}
+    cli.out.document({**tables(manifest), "resolved": {**summary, "keys": keys}})
+    cli.out.line(commented(manifest, notes).lstrip("\n"))
+    cli.out.line("\n# resolved")
+    for name, value in summary.items():
+        cli.out.line(f"# {name}: {', '.join(value)}")
 
 
 @command.command()

@@ -9,7 +9,6 @@ import pytest
 
 from agentbox.cli.main import cli
 from agentbox.errors import AgentboxError
-from agentbox.manifest import effective_values, load, parse
 from agentbox.settings import CHECKOUT
 
 SHIPPED = CHECKOUT / "agentbox.toml"
@@ -149,40 +148,3 @@ def test_explain_the_unknown(what: str, hint: str) -> None:
         call("--manifest", SHIPPED, "config", "explain", what)
     assert raised.value.exit_code == 2
     assert hint in raised.value.hint
-
-
-def test_show_prints_a_manifest_that_means_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every key, valid TOML, equal effective values."""
-    assert call("--manifest", SHIPPED, "config", "show", "--resolved") == 0
-    shown = capsys.readouterr().out
-    again = parse(shown.encode(), "shown")
-    assert again.findings == ()
-    assert effective_values(again) == effective_values(load(SHIPPED))
-    assert "# features: build, core" in shown
-
-
-def test_diff(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By effective values, sorted by what is needed; a default written out is no change."""
-    old, new = tmp_path / "old.toml", tmp_path / "new.toml"
-    old.write_text(GOOD)
-    new.write_text(GOOD + "[api]\nport = 9090\n")
-    assert call("config", "diff", old, new) == 0
-    assert capsys.readouterr().out == "equal\n"
-    new.write_text(GOOD + '[api]\nport = 9191\n[limits]\nmemory = "1GiB"\n[security.exceptions.desktop]\n')
-    assert call("config", "diff", old, new) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["live", "limits.memory", '"2GiB"', "->", '"1GiB"']
-    assert lines[-2].split() == ["rebuild", "api.port", "9090", "->", "9191"]
-    assert any(line.split()[:3] == ["recreate", "security.exceptions.desktop.builtin", "absent"] for line in lines)
-    assert lines[-1] == "needed: rebuild. Run `agentbox up`."
-    assert call("config", "diff", old, new, "--format", "json") == 1
-    assert json.loads(capsys.readouterr().out)["needed"] == "rebuild"
-
-
-def test_diff_of_what_does_not_fit(tmp_path: Path) -> None:
-    """Exit 2, naming the file."""
-    (tmp_path / "x.toml").write_text("a = 1\n")
-    with pytest.raises(AgentboxError) as raised:
-        call("config", "diff", SHIPPED, tmp_path / "x.toml")
-    assert raised.value.exit_code == 2
-    assert "x.toml" in raised.value.message

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import tomli_w
-from alternatives import another
 from yaml import safe_load_all
 
 from agentbox.features import enabled, load_features
@@ -17,6 +16,7 @@ from agentbox.image.oci.config import image_config
 from agentbox.lock.wanted import inputs_of
 from agentbox.lockfile import write
 from agentbox.manifest import Manifest, apply_class, effective_values, parse
+from agentbox.manifest.alternatives import others
 from agentbox.plan import Plan, make_plan
 from agentbox.render.targets import TARGETS, Given
 from agentbox.settings import CHECKOUT
@@ -110,7 +110,7 @@ def recipe_before(path: str) -> str:
 def changed(path: str) -> Manifest:
     """The same with another value of that key, and nothing else."""
     present = effective_values(before(path))[path]
-    found = manifest_of(document_with(path, another(path, present)))
+    found = manifest_of(document_with(path, next(others(path, present))))
     assert effective_values(found)[path] != present
     return found
 

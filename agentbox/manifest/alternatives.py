@@ -1,0 +1,78 @@
+"""Other values for a key, made from its schema: what `config show --resolved` and the tests change a key to."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass, replace
+from typing import Any, Final, TypeVar
+
+from agentbox.manifest.bundle import resolved, schema_at
+from agentbox.manifest.examples import EXAMPLES
+from agentbox.manifest.keys import generic, keys
+from agentbox.manifest.model import convert
+
+T = TypeVar("T")
+
+_OWN: Final[Mapping[str, Any]] = {
+    "adapters.beads.schema": "other",
+    "adapters.memory.schema": "other",
+    "desktop.resolution": "1280x720",
+    "image.suite": "bookworm",
+    "resources.stop_seconds": 60,
+}
+"""Values of keys with a pattern of their own, and one that leaves every program the time it asks for."""
+_SECOND: Final[Mapping[str, Any]] = {
+    "command_line": ["bash"],
+    "env": "OTHER_NAME",
+    "ip": "127.0.0.2",
+    "name": "other",
+    "package": "htop",
+    "path": "/other",
+    "port": 9797,
+    "size": "768MiB",
+}
+
+
+def others(path: str, present: Any) -> Iterator[Any]:
+    """Values that the schema takes at a real key path and that differ from the present one, as plain data."""
+    schema = schema_at(path)
+    if schema is None:
+        raise KeyError(path)
+    found = [_OWN[path]] if path in _OWN else _candidates(schema)
+    return (value for value in found if value != present)
+
+
+def with_value(record: T, path: str, value: Any) -> T:
+    """A copy of the model, or of a table of it, with plain data at one real key path."""
+    found: T = _replaced(record, path.split("."), convert(keys()[generic(path)].hint, value))
+    return found
+
+
+def _replaced(record: Any, names: list[str], value: Any) -> Any:
+    name, *rest = names
+    present = getattr(record, name) if is_dataclass(record) else record[name]
+    new = _replaced(present, rest, value) if rest else value
+    if is_dataclass(record) and not isinstance(record, type):
+        return replace(record, **{name: new})
+    return {**record, name: new}
+
+
+def _candidates(schema: Mapping[str, Any]) -> list[Any]:
+    title = str(schema.get("title", ""))
+    if title in EXAMPLES:
+        (example,) = tomllib.loads(f"x = {EXAMPLES[title][1]}").values()
+        return [_SECOND.get(title, example), example, ""]
+    if "enum" in schema:
+        return list(schema["enum"])
+    if schema["type"] == "boolean":
+        return [True, False]
+    if "minimum" in schema:
+        return [schema["minimum"], schema["maximum"]]
+    if schema["type"] == "array":
+        return [[_item(resolved(schema["items"]))], []]
+    return ["", "ten letters and more"]
+
+
+def _item(schema: Mapping[str, Any]) -> Any:
+    if schema.get("type") == "object":
+        return {name: _item(resolved(schema["properties"][name])) for name in schema["required"]}
+    return _candidates(schema)[0]

@@ -1,0 +1,37 @@
+"""Other values for a key: the schema takes them, and they differ."""
+
+import tomllib
+
+import pytest
+import tomli_w
+
+from agentbox.manifest import effective_values, flat, load, parse
+from agentbox.manifest.alternatives import others, with_value
+from agentbox.settings import CHECKOUT
+
+FULL = CHECKOUT / "tests/rules/full.toml"
+VALUES = effective_values(load(FULL))
+
+
+@pytest.mark.parametrize("path", [path for path in VALUES if path != "meta.schema_version"])
+def test_the_first_other_value(path: str) -> None:
+    """It is another one, it is valid, and a model holds it as a manifest that says it."""
+    other = next(others(path, VALUES[path]))
+    assert other != VALUES[path]
+    document = tomllib.loads(FULL.read_text())
+    table = document
+    *parents, name = path.split(".")
+    for parent in parents:
+        table = table.setdefault(parent, {})
+    stem, _, kind = name.rpartition("_")
+    table.pop(f"{stem}_{'file' if kind == 'env' else 'env'}", None)
+    table[name] = other
+    written = parse(tomli_w.dumps(document).encode(), "x")
+    assert written.findings == ()
+    assert dict(flat(with_value(load(FULL).usable, path, other)))[path] == dict(flat(written.usable))[path]
+
+
+def test_a_key_that_does_not_exist() -> None:
+    """Is a KeyError."""
+    with pytest.raises(KeyError):
+        others("api.prot", 1)
