@@ -18,6 +18,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def is_wildcard(host: str) -> bool:
+    """True for the addresses that mean every interface."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_unspecified
+    except ValueError:
+        return False
+
+
 def clear_text_host(url: str) -> str | None:
     """The host of an http or ws URL; None for any other text."""
     found = _CLEAR.match(url)

@@ -29,7 +29,7 @@ class Rule:
     bad: str
     good: str
     check: Callable[[View], Iterator[Finding]]
-    each: str = ""  # a map: `check` is called once per entry
+    each: tuple[str, ...] = ("",)  # maps: `check` is called once per entry of each; "" = once for the whole
     last: bool = False  # runs after the others and sees which keys their errors name
     environment: bool = False  # has a condition on the environment
     context: Mapping[str, Any] | None = None  # what else BAD and GOOD need: environment, lock
@@ -57,7 +57,7 @@ def _rule(module: ModuleType) -> Rule:
         bad=declared["BAD"],
         good=declared["GOOD"],
         check=declared["check"],
-        each=declared.get("EACH", ""),
+        each=each if isinstance(each := declared.get("EACH", ""), tuple) else (each,),
         last=declared.get("LAST", False),
         environment=declared.get("ENVIRONMENT", False),
         context=declared.get("CONTEXT"),

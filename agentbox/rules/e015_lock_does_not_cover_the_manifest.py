@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from agentbox.features.npm_spec import npm_specs
 from agentbox.manifest import Finding
 from agentbox.rules.lock_input import LockInput
-from agentbox.rules.view import View
+from agentbox.rules.view import GATES, View
 
 CODE, SINCE = "E015", "0.1"
 TITLE = "lock does not cover the manifest"
 WHY = """The image holds exactly the packages of the lock. A package that the manifest asks for and the lock does not
 have would be absent without a word."""
-READS = ("image.source", "image.suite", "image.systems", "image.extra_packages")
+READS = ("image.source", "image.suite", "image.systems", "image.extra_packages", *GATES)
 BAD = """
 [image]
 suite = "trixie"

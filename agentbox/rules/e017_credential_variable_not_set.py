@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest import Finding
+from agentbox.rules._credentials import READS as _READS
 from agentbox.rules._credentials import credentials
 from agentbox.rules.view import View
 
@@ -10,21 +11,7 @@ CODE, SINCE = "E017", "0.1"
 TITLE = "credential variable is not set"
 WHY = """The manifest names the variable, the environment holds the value. Unset, the login would fail later and far
 from its cause."""
-READS = (
-    "mesh.mode",
-    "mesh.token_env",
-    "mesh.token_file",
-    "adapters.beads.use",
-    "adapters.beads.token_env",
-    "adapters.pods.use",
-    "adapters.pods.token_env",
-    "adapters.memory.use",
-    "adapters.memory.token_env",
-    "adapters.events.use",
-    "adapters.events.token_env",
-    "adapters.orchestrator.use",
-    "adapters.orchestrator.token_env",
-)
+READS = _READS
 BAD = """
 [mesh]
 mode = "host"

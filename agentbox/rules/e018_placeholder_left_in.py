@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from agentbox.manifest import Finding
 from agentbox.manifest.secrets import is_placeholder
 from agentbox.manifest.spelling import show
+from agentbox.rules._credentials import READS as _READS
 from agentbox.rules._credentials import credentials
 from agentbox.rules.view import View
 
@@ -13,22 +14,7 @@ CODE, SINCE = "E018", "0.1"
 TITLE = "placeholder left in"
 WHY = """A placeholder is valid text, so the box would start and fail at its first call, or use a secret that everybody
 knows."""
-READS = (
-    "**",
-    "mesh.mode",
-    "mesh.token_env",
-    "mesh.token_file",
-    "adapters.beads.use",
-    "adapters.beads.token_env",
-    "adapters.pods.use",
-    "adapters.pods.token_env",
-    "adapters.memory.use",
-    "adapters.memory.token_env",
-    "adapters.events.use",
-    "adapters.events.token_env",
-    "adapters.orchestrator.use",
-    "adapters.orchestrator.token_env",
-)
+READS = ("**", *_READS)
 BAD = """
 [api]
 public_base = "https://change-me"

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from agentbox.features.exceptions import gates_on
 from agentbox.manifest import Finding
-from agentbox.rules.view import View
+from agentbox.rules.view import GATES, View
 
 CODE, SINCE = "E020", "0.1"
 TITLE = "exception for a feature that is off"
 WHY = "The block would widen nothing today, and silently widen the box on the day when the feature is turned on."
-READS = ("security.exceptions",)
+READS = ("security.exceptions", *GATES)
 BAD = "[security.exceptions.desktop]"
 GOOD = ""
 EACH = "security.exceptions"

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from agentbox.features import baseline, effective_delta, total_bytes
 from agentbox.features.exceptions import active
 from agentbox.manifest import Finding
-from agentbox.rules.view import View
+from agentbox.rules.view import GATES, View
 
 CODE, SINCE = "E102", "0.1"
 TITLE = "box smaller than what is on"
 WHY = """Pages of memory file systems count in the memory of the box. When the sum does not fit, the kernel kills
 programs as soon as the file systems fill."""
-READS = ("resources.memory", "resources.tmp_size", "resources.log_size", "security.exceptions")
+READS = ("resources.memory", "resources.tmp_size", "resources.log_size", "security.exceptions", *GATES)
 BAD = """
 [resources]
 memory = "1GiB"

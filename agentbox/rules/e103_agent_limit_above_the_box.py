@@ -15,6 +15,13 @@ READS = (
     "limits.pids",
     "limits.fds",
     "limits.tmp",
+    "agents",
+    "agents.*.enabled",
+    "agents.*.limits.memory",
+    "agents.*.limits.cpu",
+    "agents.*.limits.pids",
+    "agents.*.limits.fds",
+    "agents.*.limits.tmp",
     "resources.memory",
     "resources.cpus",
     "resources.pids",
@@ -29,26 +36,29 @@ GOOD = """
 [limits]
 memory = "2GiB"
 """
+EACH = ("", "agents")
 
 
 _PAIRS = (
-    ("limits.memory", "resources.memory"),
-    ("limits.cpu", "resources.cpus"),
-    ("limits.pids", "resources.pids"),
-    ("limits.fds", "resources.nofile"),
-    ("limits.tmp", "resources.tmp_size"),
+    ("memory", "resources.memory"),
+    ("cpu", "resources.cpus"),
+    ("pids", "resources.pids"),
+    ("fds", "resources.nofile"),
+    ("tmp", "resources.tmp_size"),
 )
 
 
 def check(view: View) -> Iterator[Finding]:
-    """One finding a pair, at the key that is written."""
-    for limit, whole in _PAIRS:
-        asked, there = view[limit], view[whole]
-        if _amount(asked) > _amount(there):
+    """One finding a pair, at the key that is written. An agent that writes no limit of its own is left out."""
+    if view.table and not view["agents.*.enabled"]:
+        return
+    for name, whole in _PAIRS:
+        limit = view.path(f"agents.*.limits.{name}" if view.table else f"limits.{name}")
+        if _amount(view[limit]) > _amount(view[whole]) and (view.written(limit) or not view.table):
             at, other = (limit, whole) if view.written(limit) or not view.written(whole) else (whole, limit)
             yield view.finding(
                 at,
-                message=f"{limit} is {asked} and {whole} is {there}: an agent cannot be granted more than the box has",
+                message=f"{limit} is {view[limit]} and {whole} is {view[whole]}: no agent can be granted more than the box has",
                 remedy=f"Lower {limit} or raise {whole}.",
                 related=(other,),
             )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from agentbox.features.exceptions import gates_on, parents
 from agentbox.manifest import Finding
-from agentbox.rules.view import View
+from agentbox.rules.view import GATES, View
 
 CODE, SINCE = "E205", "0.1"
 TITLE = "exception deltas cannot be combined"
@@ -17,6 +17,7 @@ READS = (
     "security.exceptions.*.volumes",
     "security.exceptions.*.runtime",
     "security.exceptions.*.seccomp",
+    *GATES,
 )
 BAD = """
 [security.exceptions.desktop]

@@ -99,9 +99,11 @@ class _Pass:
 
     def views(self, rule: Rule) -> Iterator[View]:
         whole = View(rule.code, self.given, errors=self.errors)
-        if not rule.each:
-            return iter((whole,))
-        return (replace(whole, entry=name) for name in whole.names(rule.each))
+        for table in rule.each:
+            if table:
+                yield from (replace(whole, table=table, entry=name) for name in whole.names(table))
+            else:
+                yield whole
 
     def apply(self, rule: Rule, view: View) -> None:
         try:

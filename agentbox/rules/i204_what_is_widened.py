@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from agentbox.features import effective_delta
 from agentbox.features.exceptions import active
 from agentbox.manifest import Finding
+from agentbox.rules import _widening
 from agentbox.rules._hosts import is_loopback
+from agentbox.rules._policies import enabled_agents
 from agentbox.rules.view import View
 
 CODE, SINCE = "I204", "0.1"
@@ -16,8 +18,15 @@ READS = (
     "meta.dev",
     "api.publish_address",
     "observability.publish_address",
+    "sovereign_mesh.relay.enabled",
+    "sovereign_mesh.relay.expose",
+    "egress.allow",
     "limits.allow_degraded",
-    "security.exceptions",
+    "agents",
+    "agents.*.enabled",
+    "agents.*.workspace",
+    "agents.*.limits.allow_degraded",
+    *_widening.READS,
 )
 BAD = """
 [meta]
@@ -48,7 +57,22 @@ def _widened(view: View) -> Iterator[tuple[str, str]]:
     for key in ("api.publish_address", "observability.publish_address"):
         if not is_loopback(view[key]):
             yield key, f"{key} is {view[key]}"
+    if view["sovereign_mesh.relay.enabled"] and view["sovereign_mesh.relay.expose"]:
+        yield "sovereign_mesh.relay.expose", "the relay is published"
+    if everything := [text for text in view["egress.allow"] if text.partition(":")[0] == "*"]:
+        yield "egress.allow", f"agents may reach {' and '.join(everything)}"
     if degraded := view["limits.allow_degraded"]:
         yield "limits.allow_degraded", f"agents may start without {', '.join(degraded)}"
+    yield from ((key, added) for key, added, _ in _widening.widened(view) if key.startswith("policies."))
+    yield from _agents(view)
     if view["meta.dev"]:
         yield "meta.dev", "a development box"
+
+
+def _agents(view: View) -> Iterator[tuple[str, str]]:
+    for name in enabled_agents(view):
+        degraded = view[f"agents.{name}.limits.allow_degraded"]
+        if degraded and view.written(f"agents.{name}.limits.allow_degraded"):
+            yield f"agents.{name}.limits.allow_degraded", f"{name} may start without {', '.join(degraded)}"
+        if view[f"agents.{name}.workspace"] == "direct":
+            yield f"agents.{name}.workspace", f"{name} writes to the workspace without review"

@@ -5,6 +5,7 @@ from typing import Final
 
 from agentbox.rules._retired import RETIRED
 from agentbox.rules.discovery import Rule, discover
+from agentbox.rules.view import GATES
 from agentbox.settings import CHECKOUT
 
 TARGET: Final = CHECKOUT / "docs/rules.md"
@@ -47,7 +48,9 @@ def _rule(rule: Rule) -> Iterator[str]:
     yield f"## {rule.code}\n"
     yield f"**{rule.title}** ({rule.severity}, since {rule.since})\n"
     yield f"{rule.why}\n"
-    yield f"Reads {', '.join(f'`{key}`' for key in rule.reads)}.\n"
+    gated = set(GATES) <= set(rule.reads)
+    keys = [f"`{key}`" for key in rule.reads if not gated or key not in GATES]
+    yield f"Reads {', '.join([*keys, *(['every gate of a feature'] if gated else [])])}.\n"
     yield from _example("Trips", rule.bad)
     yield from _example("Passes", rule.good)
 

@@ -5,11 +5,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from agentbox.features import Feature, Listener, port_table, seccomp_files, slot_class
+from agentbox.features import Feature, Listener, gates, port_table, seccomp_files, skill_names, slot_class
 from agentbox.features.slots import SlotClass
-from agentbox.manifest import Finding, Manifest, Model, Related, flat, generic
+from agentbox.manifest import Finding, Manifest, Model, Related, flat, generic, keys
 from agentbox.manifest.findings import SEVERITIES
+from agentbox.manifest.policy import Policy
 from agentbox.rules.lock_input import LockInput
+
+GATES: Final = gates()
+"""What decides which features are on: the keys that a rule about features reads."""
 
 PORT_KEYS: Final = (
     "api.port",
@@ -18,12 +22,12 @@ PORT_KEYS: Final = (
     "privacy.enabled",
     "privacy.mode",
     "adapters.orchestrator.use",
-    "desktop.enabled",
     "desktop.port",
     "sovereign_mesh.relay.enabled",
     "sovereign_mesh.relay.expose",
     "sovereign_mesh.relay.implementation",
     "sovereign_mesh.relay.port",
+    *GATES,
 )
 """What decides the port table: the keys that a rule about ports reads."""
 
@@ -52,13 +56,19 @@ class Given:
         """Every effective value, computed once a run."""
         return dict(flat(self.manifest.usable))
 
+    @cached_property
+    def policies(self) -> dict[str, Policy]:
+        """Effective policies by name, each made once a run; `_policies.py` fills it."""
+        return {}
+
 
 @dataclass(frozen=True)
 class View:
-    """One rule's sight of a run; `read` collects what it asks for."""
+    """One rule's sight of a run; `read` collects what it asks for. `table` and `entry` are those of its map."""
 
     code: str
     given: Given
+    table: str = ""
     entry: str = ""
     errors: frozenset[str] = frozenset()
     read: set[str] = field(default_factory=set)
@@ -75,7 +85,9 @@ class View:
 
     @property
     def on(self) -> tuple[str, ...]:
-        """The features that are on."""
+        """The features that are on. Reads every gate."""
+        for key in GATES:
+            self[key]
         return self.given.on
 
     @property
@@ -89,6 +101,11 @@ class View:
         return self.given.systems or tuple(self["image.systems"])
 
     @property
+    def skills(self) -> frozenset[str]:
+        """The names of the corpus."""
+        return skill_names()
+
+    @property
     def seccomp_files(self) -> frozenset[str]:
         """The names that a seccomp field may hold."""
         return seccomp_files()
@@ -98,14 +115,15 @@ class View:
         """The port table. Reads every key that owns a port."""
         for key in PORT_KEYS:
             self[key]
-        return port_table(self.model, self.features, self.on)
+        return port_table(self.model, self.features, self.given.on)
 
     def __getitem__(self, key: str) -> Any:
         """The effective value of a key; `*` stands for the present entry. Raises Unusable."""
         path = self._asked(key)
-        for withdrawn in self.given.manifest.withdrawn:
-            if path == withdrawn or path.startswith((f"{withdrawn}.", f"{withdrawn}[")):
-                raise Unusable(withdrawn)
+        if self.given.manifest.withdrawn:
+            self._refuse(path)
+            if (source := keys()[generic(path)].inherits) and path not in self.given.manifest.where:
+                self._refuse(source)
         return self.given.values[path]
 
     def written(self, key: str) -> bool:
@@ -128,6 +146,13 @@ class View:
         for part in table.split("."):
             node = getattr(node, part)
         return tuple(sorted(node))
+
+    def has(self, table: str, name: str) -> bool:
+        """Whether a map has that entry. Raises Unusable for one that was withdrawn."""
+        for withdrawn in self.given.manifest.withdrawn:
+            if withdrawn in (table, f"{table}.{name}"):
+                raise Unusable(withdrawn)
+        return name in self.names(table)
 
     def slot_class(self, slot: str) -> SlotClass:
         """local, external or off."""
@@ -167,6 +192,11 @@ class View:
             remedy=remedy,
             related=tuple(Related(key=at, line=self.given.manifest.place(at).line) for at in map(self.path, related)),
         )
+
+    def _refuse(self, path: str) -> None:
+        for withdrawn in self.given.manifest.withdrawn:
+            if path == withdrawn or path.startswith((f"{withdrawn}.", f"{withdrawn}[")):
+                raise Unusable(withdrawn)
 
     def _asked(self, key: str) -> str:
         self.read.add(generic(key))

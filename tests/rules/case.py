@@ -6,7 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from agentbox.features import load_features
+from catalogue import FEATURES
+
 from agentbox.manifest import load
 from agentbox.rules import MISSING, Report, read_lock, run
 
@@ -40,7 +41,7 @@ class Case:
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `agentbox.rules.run`."""
         words = [word for line in self.options if line.startswith("args: ") for word in line.split()[1:]]
-        found: dict[str, Any] = {"features": load_features()}
+        found: dict[str, Any] = {"features": FEATURES}
         if "--check-env" in words:
             pairs = (line.removeprefix("env: ").split("=", 1) for line in self.options if line.startswith("env: "))
             found["environment"] = dict(pairs)
@@ -61,8 +62,13 @@ class Case:
         return run(load(self.path), **self.arguments)
 
     def found(self) -> list[str]:
-        """One line a finding, `CODE KEY LINE:COL`, sorted."""
-        return sorted(f"{f.code} {f.key or '-'} {f.line}:{f.column}" for f in self.report().findings)
+        """One line a finding, `CODE KEY LINE:COL`, sorted.
+
+        What a release does not serve yet (E606) says nothing about a rule, and changes with every release: only the cases
+        of E606 list it.
+        """
+        findings = (found for found in self.report().findings if found.code != "E606" or self.code == "E606")
+        return sorted(f"{f.code} {f.key or '-'} {f.line}:{f.column}" for f in findings)
 
 
 def cases() -> list[Case]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from case import Case, cases
+from catalogue import FEATURES
 
-from agentbox.features import load_features
 from agentbox.manifest import keys, parse
 from agentbox.manifest.bundle import schema_at
 from agentbox.manifest.keys import generic
@@ -16,7 +16,6 @@ from agentbox.rules import discover, run
 
 FULL = (Path(__file__).parent / "full.toml").read_text()
 LINES = FULL.split("\n")
-FEATURES = load_features()
 VALUES = {
     "boolean": "true",
     "integer": "12345",

@@ -52,6 +52,13 @@ class HostPattern:
         host = self.name or self._address()
         return host if self.port == DEFAULT_PORT else f"{host}:{'*' if self.port is None else self.port}"
 
+    @property
+    def address_and_port(self) -> str:
+        """The same with the port always written, as `egress.allow_private` wants it."""
+        host = self.name or self._address()
+        host = f"[{host}]" if ":" in host and not host.startswith("[") else host
+        return f"{host}:{'*' if self.port is None else self.port}"
+
     def _address(self) -> str:
         whole = self.network is not None and self.network.num_addresses == 1
         text = str(self.network.network_address if whole and self.network else self.network)

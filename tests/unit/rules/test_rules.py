@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import tomli_w
+from catalogue import FEATURES
 
-from agentbox.features import Feature, Gate, enabled, load_features
+from agentbox.features import Feature, Gate, enabled
 from agentbox.manifest import Finding, keys, load, parse
 from agentbox.manifest.keys import map_paths
 from agentbox.rules import Report, Rule, discover, run
@@ -17,7 +18,6 @@ from agentbox.rules.reference import BANDS, COMMAND, TARGET, page
 from agentbox.rules.view import Given, Unusable, View
 from agentbox.settings import CHECKOUT
 
-FEATURES = load_features()
 SMALLEST = {"meta": {"schema_version": 1}, "adapters": {"pods": {"use": "off"}, "memory": {"use": "off"}}}
 RULES = list(discover().values())
 
@@ -139,7 +139,7 @@ def test_only_rules_about_the_environment() -> None:
     data = b'[meta]\nschema_version = 1\n[mesh]\nmode = "host"\n[api]\npublish_address = "0.0.0.0"\n'
     report = run(parse(data, "x", check=False), features=FEATURES, environment={}, only_environment=True)
     assert [found.code for found in report.findings] == ["E017"]
-    assert report.rules_run == len([rule for rule in RULES if rule.environment]) == 3
+    assert report.rules_run == len([rule for rule in RULES if rule.environment]) == 4
 
 
 def reading(rule: Rule, data: bytes, arguments: dict[str, Any]) -> set[str]:
@@ -155,7 +155,11 @@ def reading(rule: Rule, data: bytes, arguments: dict[str, Any]) -> set[str]:
         tuple(arguments.get("systems", ())),
     )
     whole = View(rule.code, given)
-    views = [View(rule.code, given, entry=name) for name in whole.names(rule.each)] if rule.each else [whole]
+    views = [
+        View(rule.code, given, table=table, entry=name)
+        for table in rule.each
+        for name in (whole.names(table) if table else ("",))
+    ]
     for view in views:
         try:
             list(rule.check(view))

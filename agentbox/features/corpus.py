@@ -1,0 +1,31 @@
+"""The skills corpus: the folders of `config/skills/`, each with a SKILL.md that says what it is for."""
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from agentbox.manifest import config_dir
+from agentbox.manifest.patterns import globs
+
+
+def corpus_dir() -> Path:
+    """The folder `config/skills`."""
+    return config_dir() / "skills"
+
+
+@cache
+def skill_names() -> frozenset[str]:
+    """The names of all skills."""
+    return frozenset(path.parent.name for path in corpus_dir().glob("*/SKILL.md"))
+
+
+def selected(include: Iterable[str], exclude: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
+    """The names that a manifest puts into the image, sorted: those that `include` matches and `exclude` does not."""
+    wanted, unwanted = tuple(include), tuple(exclude)
+    return tuple(
+        sorted(name for name in names if _any(wanted, name) and not _any(unwanted, name)),
+    )
+
+
+def _any(patterns: Iterable[str], name: str) -> bool:
+    return any(globs.matches(pattern, name) for pattern in patterns)
