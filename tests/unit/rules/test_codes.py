@@ -7,16 +7,44 @@ from agentbox.rules import discover
 from agentbox.rules._retired import RETIRED
 
 FILE = "E000"
-BASE = (
-    "E001 E002 E003 E004 E005 E006 E007 E008 E010 E011 E012 E013 E014 E015 E016 E017 E018 E019 E020 W021 E022 E023 E024 "
-    "E025 E026 E027 E028 E029 W030 E031"
-).split()
-PORTS_AND_RESOURCES = "E101 E102 E103".split()
-SECURITY = "E201 E202 E203 I204 E205 W206 W207 E208".split()
-AGENTS = "E301 E302 E303 E304 E305 E306 E307 E308".split()
-MESH = "E401 E402 E403 E404 W405 W406".split()
-IMAGE = "E501 W502 E503".split()
-DEAD = "W601 I602 W603 W604 E605".split()
+BASE = [
+    "E001",
+    "E002",
+    "E003",
+    "E004",
+    "E005",
+    "E006",
+    "E007",
+    "E008",
+    "E010",
+    "E011",
+    "E012",
+    "E013",
+    "E014",
+    "E015",
+    "E016",
+    "E017",
+    "E018",
+    "E019",
+    "E020",
+    "W021",
+    "E022",
+    "E023",
+    "E024",
+    "E025",
+    "E026",
+    "E027",
+    "E028",
+    "E029",
+    "W030",
+    "E031",
+]
+PORTS_AND_RESOURCES = ["E101", "E102", "E103"]
+SECURITY = ["E201", "E202", "E203", "I204", "E205", "W206", "W207", "E208"]
+AGENTS = ["E301", "E302", "E303", "E304", "E305", "E306", "E307", "E308"]
+MESH = ["E401", "E402", "E403", "E404", "W405", "W406"]
+IMAGE = ["E501", "W502", "E503"]
+DEAD = ["W601", "I602", "W603", "W604", "E605"]
 THIS_RELEASE = "E606"  # what the schema names and this release does not serve; goes when nothing is left of it
 NOT_IN_USE = {"E009", "E021", "E030"}
 
