@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.canonical import digest
-from agentbox.features import load_features
+from agentbox.features import ALWAYS, load_features
 from agentbox.lockfile import DebEntry, Lock, WheelEntry, write
 from agentbox.plan import Plan
 from agentbox.settings import CHECKOUT
@@ -19,9 +19,10 @@ SERVED = '[adapters]\npods.use = "off"\nmemory.use = "off"\n'  # what this relea
 
 
 def _lock() -> Lock:
-    """Every package that the features ask for, with made-up hashes."""
-    debs = [(name, feature.name) for feature in load_features().values() for name in feature.debian]
-    wheels = [(name, feature.name) for feature in load_features().values() for name in feature.pypi]
+    """Every package that the features without a gate ask for, with made-up hashes."""
+    features = [load_features()[name] for name in ALWAYS]
+    debs = [(name, feature.name) for feature in features for name in feature.debian]
+    wheels = [(name, feature.name) for feature in features for name in feature.pypi]
     rows = {name: [owner for other, owner in debs if other == name] for name, _ in debs}
     return Lock(
         inputs=f"sha256:{SHA}",
@@ -29,7 +30,7 @@ def _lock() -> Lock:
         suite="trixie",
         python="3.13",
         systems=(SYSTEM,),
-        features=("build", "core"),
+        features=ALWAYS,
         debian={
             "amd64": tuple(
                 DebEntry(name=name, version="1", file=f"{name}.deb", size=1, sha256=SHA, features=tuple(sorted(owners)))
