@@ -9,14 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agentbox.engine.caller import hand_over, make_folder
 from agentbox.engine.files import told, write_atomically
 from agentbox.errors import AgentboxError, ExitCode
 
 T = TypeVar("T")
-_GRANTED = "granted"
+KEPT_BUILDS = 5  # box.md 8
+_GRANTED, _BUILDS = "granted", "builds.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +64,13 @@ class BuildStamp:
 
 
 @dataclass(frozen=True)
+class _Builds:
+    builds: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class BoxState:
-    """The state folder of a box, 0700: `record.json`, `build.json`, `compose/`, `token`, `up.lock`."""
+    """The state folder of a box, 0700: `record.json`, `builds.json`, `compose/`, `token`, `up.lock`."""
 
     folder: Path
 
@@ -140,10 +146,37 @@ class BoxState:
         write_atomically(self.folder / _GRANTED, "".join(f"{folder}\n" for folder in sorted(set(folders))))
 
     def build_stamp(self) -> BuildStamp | None:
-        return _read(self.folder / "build.json", BuildStamp)
+        """The last build, None before the first."""
+        return next(iter(self.builds()), None)
+
+    def builds(self) -> list[BuildStamp]:
+        """The last builds, newest first, KEPT_BUILDS at most; their images stay."""
+        return self._all_builds()[:KEPT_BUILDS]
+
+    def fallen_builds(self) -> list[BuildStamp]:
+        """Builds before those, whose images may still be there."""
+        return self._all_builds()[KEPT_BUILDS:]
 
     def remember_build(self, stamp: BuildStamp) -> None:
-        write_atomically(self.folder / "build.json", json.dumps(asdict(stamp), indent=2) + "\n")
+        """`stamp` is the last build now; one of the same image is not kept twice."""
+        self._write_builds([stamp, *(one for one in self._all_builds() if one.image_id != stamp.image_id)])
+
+    def keep_fallen(self, stamps: Iterable[BuildStamp]) -> None:
+        """From now on `fallen_builds` gives these."""
+        self._write_builds([*self.builds(), *stamps])
+
+    def neighbours(self) -> list[BoxState]:
+        """The other boxes of this user on this host."""
+        return [BoxState(one) for one in sorted(self.folder.parent.iterdir()) if one.is_dir() and one != self.folder]
+
+    def _all_builds(self) -> list[BuildStamp]:
+        record = _read(self.folder / _BUILDS, _Builds)
+        rows = record.builds if record is not None else []
+        return [stamp for row in rows if (stamp := _typed_record(BuildStamp, row)) is not None]
+
+    def _write_builds(self, stamps: Iterable[BuildStamp]) -> None:
+        rows = [asdict(stamp) for stamp in stamps]
+        write_atomically(self.folder / _BUILDS, json.dumps({"builds": rows}, indent=2) + "\n")
 
     def token(self) -> str:
         """The admin token of the running box. Raises AgentboxError (exit 8) when `up` has not read one yet."""
@@ -171,8 +204,17 @@ def _read(path: Path, kind: type[T]) -> T | None:
         with told(f"read {path}"):
             if not path.exists():
                 return None
-            found = kind(**json.loads(path.read_bytes()))
-    except (ValueError, TypeError):
+            document = json.loads(path.read_bytes())
+    except ValueError:
+        return None
+    return _typed_record(kind, document)
+
+
+def _typed_record(kind: type[T], document: Any) -> T | None:
+    """The record that a document holds; None when it holds something else."""
+    try:
+        found = kind(**document)
+    except TypeError:
         return None
     return found if all(_typed(found, item) for item in fields(found)) else None  # type: ignore[arg-type]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agentbox.cli.context import Cli
+from agentbox.cli.output import counted
 from agentbox.cli.stages import image, prerequisites, start
 from agentbox.cli.stages.lock import lock_and_fetch
 from agentbox.cli.stages.start import Wish
@@ -16,8 +17,10 @@ from agentbox.cli.stages.validate import validated
 from agentbox.engine.bring import check
 from agentbox.engine.choose import NAMES, Engine
 from agentbox.engine.docker import Docker
+from agentbox.engine.old_images import remove_old_images
 from agentbox.engine.project import project_folder
 from agentbox.engine.state import BoxRecord
+from agentbox.errors import AgentboxError
 
 if TYPE_CHECKING:
     from agentbox.engine.base import Start
@@ -58,6 +61,8 @@ def command(
             waited = start.wait(cli, engine, record)
             stage.said = f"boot {waited.verdict['boot_id'][:13]}"
         token = start.keep_token(cli, record, wanted)
+        if isinstance(engine, Docker):
+            _tidy(cli)
     _say_ready(cli, record, token, waited, engine.protections_absent)
 
 
@@ -95,6 +100,15 @@ def _start(
         brought = start.bring_up(cli, choice.engine, wanted)
         stage.said = brought.did
     return choice.engine, brought.record, wanted
+
+
+def _tidy(cli: Cli) -> None:
+    """A box that is ready needs no image of long ago. What cannot be removed now is tried again by the next `up`."""
+    try:
+        if gone := remove_old_images(cli.state()):
+            cli.out.note(f"removed {counted(len(gone), 'image')} of earlier builds")
+    except AgentboxError as error:
+        cli.out.note(error.message)
 
 
 def _say_ready(cli: Cli, record: BoxRecord, token: Path, waited: Waited, absent: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from agentbox.engine.docker import Docker
+from agentbox.engine.dockercall import docker
 from agentbox.image import BuildResult, build
 from agentbox.lock import fetch_all
 from agentbox.lockfile import read
@@ -52,7 +53,12 @@ def _built(manifest: Path, folder: Path, *, hooks: bool) -> BuildResult:
     result = build(CHECKOUT, manifest=manifest, test_hooks=hooks, progress=NullProgress(), out_link=link)
     engine = Docker()
     if not engine.has_image(result.image_id):
+        before = docker(
+            ["images", "--quiet", "--no-trunc", result.tag], doing="look for the image of an earlier run"
+        ).split()
         engine.load(result.path)
+        if before:  # nobody needs it: boxes of the contract are removed, and one run is under way at a time
+            docker(["image", "rm", *before], doing="remove the image of an earlier run")
     return result
 
 

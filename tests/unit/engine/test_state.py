@@ -75,6 +75,40 @@ def test_forget_leaves_the_build(tmp_path: Path) -> None:
     assert state.build_stamp() == stamp
 
 
+def built(number: int) -> BuildStamp:
+    return BuildStamp(f"k{number}", f"sha256:{number}", "sha256:m", "agentbox:x", "sha256:p")
+
+
+def test_the_last_five_builds_are_kept(tmp_path: Path) -> None:
+    """Newest first; an image that is built again is not in the list twice; what falls out is told until it is let go."""
+    state = BoxState(tmp_path / "b")
+    state.make()
+    assert (state.builds(), state.build_stamp()) == ([], None)
+    for number in (0, 1, 2, 3, 4, 1, 5, 6):
+        state.remember_build(built(number))
+    assert state.builds() == [built(number) for number in (6, 5, 1, 4, 3)]
+    assert state.fallen_builds() == [built(2), built(0)]
+    state.keep_fallen([built(0)])
+    assert (len(state.builds()), state.fallen_builds()) == (5, [built(0)])
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"builds": [1]}', '{"builds": {}}', '{"builds": [{"key": 1}]}'])
+def test_a_damaged_list_of_builds_counts_as_none(tmp_path: Path, text: str) -> None:
+    """The next build writes it anew."""
+    state = BoxState(tmp_path / "b")
+    state.make()
+    (state.folder / "builds.json").write_text(text)
+    assert (state.builds(), state.fallen_builds()) == ([], [])
+
+
+def test_neighbours_are_the_other_boxes(tmp_path: Path) -> None:
+    """Folders beside this one; nothing else."""
+    for name in ("a", "b", "c"):
+        BoxState(tmp_path / name).make()
+    (tmp_path / "file").touch()
+    assert [one.folder.name for one in BoxState(tmp_path / "b").neighbours()] == ["a", "c"]
+
+
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     """No temporary name is left, and the old inode's content is not touched."""
     target = tmp_path / "f"
