@@ -217,6 +217,11 @@ class Paths:
         return self.state / "tasks"
 
     @cached_property
+    def probe_homes(self) -> Path:
+        """Where exec probes have their homes while they run; a volume, since what they compile must be runnable."""
+        return self.state / "probes"
+
+    @cached_property
     def branches(self) -> Path:
         return self.state / "branches"
 

@@ -1,5 +1,5 @@
-# The feature files, as far as the image needs them here: which links and folders a layer gets. The packages come from
-# the lock.
+# The feature files, as far as the image needs them here: which links and folders a layer gets, and what is made for a
+# feature. The packages come from the lock.
 { root, names, arch, python }:
 let
   folder = root + "/config/features";
@@ -17,6 +17,7 @@ let
       layer = if name == "core" then "base" else "f-${name}";
       links = map (map filled) (file.links or [ ]);
       folders = map (each: each.target) (file.volumes or [ ]);
+      made = file.made or [ ];
     })
     names;
 
@@ -38,4 +39,6 @@ in
   folders = ofLayer "folders";
   # The layers of optional features that hold any of it, "f-shared" among them.
   layers = builtins.filter (layer: layer != "base") needed;
+  # The features for which the build makes something: the layer of each, and its makers.
+  making = map (each: { inherit (each) layer; makers = each.made; }) (builtins.filter (each: each.made != [ ]) stated);
 }

@@ -1,5 +1,6 @@
-# One system's image: trees, layers, archive.
-{ root, lock, build, sources, tools, libraries, arch, revision, version, testHooks ? false }:
+# One system's image: trees, layers, archive. `made` is what the building machine's own image makes for its features: it
+# runs programs of that image, and what they write is the same for every system.
+{ root, lock, build, sources, tools, libraries, arch, revision, version, made, testHooks ? false }:
 let
   inherit (lock) python;
   target = { amd64 = "x86_64-linux"; arm64 = "aarch64-linux"; }.${arch};
@@ -29,12 +30,31 @@ let
     { layer = "python"; spec = { environment = interpreter.version; wheels = ofLayer "python" wheels; }; }
   ] ++ map
     (layer: { inherit layer; spec = { debian = debianOf layer; wheels = ofLayer layer wheels; npm = npmOf layer npm; } // stated layer; })
-    optional ++ [
+    optional ++ map (each: { layer = "f-${each.name}-made"; spec.overlays = [ [ "generated:made" each.files ] ]; }) made ++ [
     { layer = "app"; spec = { application = sources.application; }; }
     { layer = "config"; spec = { overlays = [ [ "generated:config" plan ] [ "generated:sbom" sbom ] ]; }; }
   ];
 
   trees = map (each: { name = each.layer; tree = mkTree each; }) specs;
+  making = map
+    ({ layer, makers }: rec {
+      name = builtins.substring 2 (-1) layer;
+      files = build.run {
+        name = "made-${name}";
+        folders = [ sources.made ];
+        module = "agentbox.image.made";
+        attributes = {
+          passAsFile = [ "spec" ];
+          spec = builtins.toJSON {
+            inherit makers;
+            loader = builtins.head build.interpreter;
+            trees = map (each: each.tree.out) (builtins.filter (each: builtins.elem each.name [ "base" "f-shared" layer ]) trees);
+          };
+        };
+        args = [ "@spec" (placeholder "out") ];
+      };
+    })
+    features.making;
   layer = { name, tree }: build.run {
     name = "layer-${name}";
     folders = [ sources.oci ];
@@ -76,7 +96,7 @@ let
   supervisord = script "supervisord.conf" ./copy.sh { file = "${plan}/etc/supervisord.conf"; };
 in
 {
-  inherit archive plan sbom compose rootfs supervisord trees;
+  inherit archive plan sbom compose rootfs supervisord trees making;
   # What the checks look at: every layer's files, list and packed form, and the bill of materials.
   described = {
     inherit arch;
@@ -86,6 +106,7 @@ in
   # Every derivation between the locked files and the archive, by name: what `agentbox verify` builds again.
   steps = builtins.listToAttrs (
     [ { name = "plan"; value = plan; } { name = "sbom"; value = sbom; } { name = "image"; value = archive; } ]
+    ++ map (each: { name = "made-${each.name}-files"; value = each.files; }) made
     ++ map (each: { name = "tree-${each.name}"; value = each.tree; }) trees
     ++ map (each: { name = "layer-${each.name}"; value = each.packed; }) layers
   );

@@ -27,6 +27,7 @@ let
       image = arch: testHooks: import ./image.nix {
         inherit root lock build sources tools arch revision version testHooks;
         libraries = libraries;
+        made = native.making;
       };
       native = image host false;
       pythonTree = (builtins.head (builtins.filter (each: each.name == "python") native.trees)).tree;

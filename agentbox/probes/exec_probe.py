@@ -12,10 +12,12 @@ _SHOWN = 200  # characters of output in a reason
 
 
 def check_exec(probe: Probe, paths: Paths, seconds: float) -> str:
-    """No shell takes part: `argv[0]` is a path. Programs that want a home get one that is gone afterwards."""
+    """No shell takes part: `argv[0]` is a path. Programs that want a home get one that is gone afterwards, where what
+    they build can be run: `/tmp` is noexec."""
     argv = (str(located(paths, probe.argv[0])), *probe.argv[1:])
     try:
-        with TemporaryDirectory(prefix="agentbox-probe-", ignore_cleanup_errors=True) as home:
+        paths.probe_homes.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=paths.probe_homes, prefix=f"{probe.id}-", ignore_cleanup_errors=True) as home:
             ended = run_child(argv, seconds, {"HOME": home, "TMPDIR": home, **probe.env})
     except OSError as error:
         return f"{probe.argv[0]} cannot be started: {error.strerror}"

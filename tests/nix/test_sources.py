@@ -12,6 +12,7 @@ SOURCES: dict[str, list[str]] = tomllib.loads((CHECKOUT / "nix/sources.toml").re
 ENTRIES = {
     "tree": ["agentbox/image/tree/__main__.py"],
     "oci": ["agentbox/image/oci/layer.py", "agentbox/image/oci/archive.py"],
+    "made": ["agentbox/image/made/__main__.py"],
     "check": ["agentbox/image/check/__main__.py"],
     "sbom": ["agentbox/image/sbom/__main__.py"],
     "plan": ["agentbox/render/build.py", "nix/compose_folder.py"],

@@ -1,6 +1,7 @@
 """Phase 5: every artifact that the enabled features need is there; then all that supervisord will ask for."""
 
 import hashlib
+import shutil
 
 from agentbox.boot.context import Context
 from agentbox.boot.errors import BootError
@@ -39,6 +40,7 @@ def tell(log: BootLog, results: list[ProbeResult]) -> None:
 
 
 def _prove_artifacts(context: Context) -> None:
+    shutil.rmtree(context.paths.probe_homes, ignore_errors=True)  # of probes that the last boot's end cut short
     results = run_probes(context.plan, context.paths, "boot", force_missing=context.hooks.force_missing)
     tell(context.log, results)
     failed = [result for result in results if not result.passed]

@@ -13,6 +13,7 @@ GENERATED = {
     "generated:config": "what the plan was rendered to",
     "generated:files": "the list of each layer's files",
     "generated:links": "links of the feature files",
+    "generated:made": "what maintainer scripts would have made from a feature's packages",
     "generated:sbom": "the bill of materials itself",
     "generated:skeleton": "the links that merge /bin and its like into /usr",
     "generated:venv": "the virtual environment around the wheels",

@@ -1,0 +1,4 @@
+package main
+
+// The built-in println needs the runtime only, so a probe compiles little.
+func main() { println("hello from go") }
