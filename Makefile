@@ -35,9 +35,5 @@ docs: schema  ## the generated reference pages
 golden:  ## the golden files of the renderers
 	$(PY) tests/golden/goldens.py
 
-dclint:  ## the style checker of compose files, over the golden ones (needs npm)
-	npm ci --prefix tests/tools
-	tests/tools/node_modules/.bin/dclint --max-warnings 0 $(wildcard tests/golden/*/docker-compose.yml)
-
 bench:  ## every measured claim; raw numbers to bench/results
 	./agentbox.sh bench all

@@ -21,12 +21,16 @@ def cases() -> list[Path]:
     return sorted(path.parent for path in HERE.glob("*/agentbox.toml"))
 
 
-def rendered(case: Path) -> dict[str, bytes]:
-    """Every generated file of a case by relative path."""
+def given(case: Path) -> Given:
+    """What a case is rendered from. No rule is asked: a case may want what this release does not serve yet."""
     manifest, features = load(case / "agentbox.toml"), load_features()
     lock = lock_of(enabled(manifest, features))
-    plan = make_plan(manifest, features, lock_bytes(lock), lock, SYSTEM)
-    files = render(ALL, Given(plan, manifest.raw, _IMAGE))
+    return Given(make_plan(manifest, features, lock_bytes(lock), lock, SYSTEM), manifest.raw, _IMAGE)
+
+
+def rendered(case: Path) -> dict[str, bytes]:
+    """Every generated file of a case by relative path."""
+    files = render(ALL, given(case))
     return {name: content for name, content in files.items() if name not in _COPIES}
 
 

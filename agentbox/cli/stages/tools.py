@@ -15,6 +15,8 @@ from agentbox.settings import HostPaths
 _TOOLS = {
     "skopeo": "skopeo",
     "podman": "podman",
+    "catatonit": "catatonit",  # podman's pods need it; Debian's podman only recommends it
+    "npm": "npm",
     "promtool": "prometheus",
     "setfacl": "acl",
     "apt-ftparchive": "apt-utils",

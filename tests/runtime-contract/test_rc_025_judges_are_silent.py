@@ -1,0 +1,19 @@
+"""RC-025: judges are silent: linters, schemas and the reader of grants find nothing in any target of any golden manifest."""
+
+from pathlib import Path
+
+import pytest
+from goldens import cases, given
+from harness.judges import JUDGES
+
+from agentbox.render.files import write
+from agentbox.render.targets import ALL, render
+
+
+@pytest.mark.parametrize("name", JUDGES)
+@pytest.mark.parametrize("case", cases(), ids=lambda case: str(case.name))
+def test_judges_are_silent(tmp_path: Path, case: Path, name: str) -> None:
+    """Positive control: the targets are there, and each judge speaks on its mutant (mutants/of_text.py)."""
+    written = write(render(ALL, given(case)), tmp_path)
+    assert len(written) > 10
+    assert JUDGES[name](tmp_path, given(case).plan) == []
