@@ -21,7 +21,7 @@ class Mirror:
 
     def run(self) -> None:
         """For ever. Raises ApiError, BoxUnreachable (supervisord starts the program again), ChatRefused, OSError."""
-        position = self._position()
+        position = self.position()
         while True:
             for event in self._client.stream("stream_events", query={"types": TYPES}, since=str(position)):
                 if int(event.id) > position:
@@ -38,7 +38,7 @@ class Mirror:
             self._keep(position)
         return position
 
-    def _position(self) -> int:
+    def position(self) -> int:
         """Where the last run ended; on a first run, and where the journal no longer goes back so far, now."""
         try:
             kept = int(self._place.read_text(encoding="ascii"))

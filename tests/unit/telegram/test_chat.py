@@ -8,16 +8,17 @@ import pytest
 
 from agentbox.telegram.chat import LONGEST, Chat, ChatRefused
 from agentbox.telegram.words import line, messages
+from agentbox.testing.bot_api import BotApi
 
 
-def test_a_message_is_taken(service: Any) -> None:
+def test_a_message_is_taken(service: BotApi) -> None:
     """By the method's own path and fields."""
     Chat("1:abc", "-42", api=service.url, sleep=lambda _: None).send("hello")
     assert service.paths == ["/bot1:abc/sendMessage"]
     assert service.taken == [{"chat_id": "-42", "text": "hello", "disable_notification": True}]
 
 
-def test_it_waits_as_long_as_the_service_asks(service: Any) -> None:
+def test_it_waits_as_long_as_the_service_asks(service: BotApi) -> None:
     """Then sends again; an error of the service doubles the wait."""
     slept: list[float] = []
     service.refusals = [(429, {"parameters": {"retry_after": 7}}), (502, {}), (502, {})]
@@ -26,7 +27,7 @@ def test_it_waits_as_long_as_the_service_asks(service: Any) -> None:
     assert slept == [7, 2, 4, 1]
 
 
-def test_wrong_credentials_are_told_without_the_token(service: Any) -> None:
+def test_wrong_credentials_are_told_without_the_token(service: BotApi) -> None:
     """Trying again would change nothing."""
     service.refusals = [(401, {"description": "Unauthorized"})]
     with pytest.raises(ChatRefused, match="401 Unauthorized") as raised:
@@ -34,7 +35,7 @@ def test_wrong_credentials_are_told_without_the_token(service: Any) -> None:
     assert "1:abc" not in raised.value.message
 
 
-def test_a_service_out_of_reach_is_waited_for(service: Any) -> None:
+def test_a_service_out_of_reach_is_waited_for(service: BotApi) -> None:
     """Nothing is lost: the message goes once it answers."""
     chat = Chat("1:abc", "-42", api="http://127.0.0.1:1", sleep=lambda _: setattr(chat, "_url", f"{service.url}/x"))
     chat.send("hello")
