@@ -59,7 +59,11 @@ def test_what_becomes_of_an_agent_is_in_the_chat(
     until(place.exists)
     run_one(client, 3)
     until(lambda: len(lines(service)) == 3)
-    assert [line.split(" ", 1)[1] for line in lines(service)] == ["test spawn requested", "test started", "test exited: code 3"]
+    assert [line.split(" ", 1)[1] for line in lines(service)] == [
+        "test spawn requested",
+        "test started",
+        "test exited: code 3",
+    ]
     assert all(row["text"].startswith("[worker]\n") for row in service.taken)
     service.refusals = [(401, {"description": "Unauthorized"})]
     run_one(client, 0)
