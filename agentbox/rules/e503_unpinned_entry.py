@@ -28,7 +28,15 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 def check(view: View) -> Iterator[Finding]:
     """At most one finding, naming the entries."""
-    if view["image.source"] != "debian" or view.lock is None:
+    if view.lock is None:
+        return
+    if view["image.source"] == "nixpkgs":
+        if view.lock.flake is not None and not view.lock.nixpkgs_hash:
+            yield view.finding(
+                "image.source",
+                message="flake.lock pins no nixpkgs: it has no node of that input with a narHash",
+                remedy="Run `nix flake lock` to write it anew.",
+            )
         return
     loose = [f"{row.get('name', '?')} ({table})" for table, row in view.lock.rows() if not _pinned(row)]
     if loose:

@@ -1,6 +1,7 @@
-"""A case of the rules: a manifest, its options in the leading comments, a lock beside it, and what must be found."""
+"""A case of the rules: a manifest, its options in the leading comments, a lock (`.lock`, for Nix `.flake`), what must be found."""
 
 import itertools
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 from catalogue import FEATURES
 
 from agentbox.manifest import load
-from agentbox.rules import MISSING, Report, read_lock, run
+from agentbox.rules import MISSING, LockInput, Report, read_lock, run
 
 FOLDER = Path(__file__).parent / "cases"
 
@@ -51,6 +52,8 @@ class Case:
             found["lock"] = read_lock(beside)
         elif "lock: missing" in self.options:
             found["lock"] = MISSING
+        if (flake := self.path.with_suffix(".flake")).exists():
+            found["lock"] = LockInput(present=False, flake=json.loads(flake.read_text()))
         return found
 
     @property
