@@ -31,10 +31,15 @@ class Waited:
 
 def ask_ready(api_url: str, timeout: float = 2.0) -> tuple[int, dict[str, Any]]:
     """Status and body of `/ready`; status 0 when nothing answers."""
+    return ask(api_url, "/ready", timeout)
+
+
+def ask(api_url: str, path: str, timeout: float = 2.0) -> tuple[int, dict[str, Any]]:
+    """The same of any public route."""
     parts = urlsplit(api_url)
     connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=timeout)
     try:
-        connection.request("GET", "/ready")
+        connection.request("GET", path)
         response = connection.getresponse()
         return response.status, json.loads(response.read())
     except (OSError, http.client.HTTPException, ValueError):

@@ -11,7 +11,7 @@ from agentbox.render.compose import COMPOSE_FILE, MANIFEST_FILE, compose
 from agentbox.render.env import env_file
 from agentbox.render.probes import probes
 from agentbox.render.seccomp import seccomp_text
-from agentbox.render.security_report import security_report
+from agentbox.render.security_report import report_json, security_report
 from agentbox.render.supervisord import supervisord
 from agentbox.settings import Paths
 
@@ -34,6 +34,7 @@ def compose_folder(
         ".env": env_file(plan, image_id or image_ref).encode(),
         MANIFEST_FILE: manifest,
         f"seccomp/{stem}.json": seccomp_text(stem).encode(),
+        "security-report.json": report_json(plan, project=project).encode(),
         "security-report.md": security_report(plan, project=project).encode(),
     }
 

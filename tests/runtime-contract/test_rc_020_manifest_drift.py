@@ -1,5 +1,5 @@
 """RC-020: one key of each apply class changed in the mounted manifest: live and boot are taken over, recreate is told
-and names `agentbox up`, rebuild ends the boot.
+and names `agentbox up`, rebuild ends the boot. Changed under a running box, each is told within a minute.
 
 Columns D and H.
 """
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from harness.box import MANIFEST, Box
 from harness.container import DockerBox
+from harness.waiting import wait_for
 
 from agentbox.manifest import apply_classes
 
@@ -22,6 +23,12 @@ LIVE = ("limits.run_wall_seconds", changed("limits = { run_wall_seconds = 61 }")
 BOOT = ("adapters.beads.required", MANIFEST.replace("adapters = {", "adapters = { beads = { required = true },"))
 RECREATE = ("resources.pids", changed("resources = { pids = 2000 }"))
 REBUILD = ("image.extra_packages", changed('image = { extra_packages = ["jq"] }'))
+CHANGES = {"live": LIVE, "boot": BOOT, "recreate": RECREATE, "rebuild": REBUILD}
+LEVELS = {"live": "info", "boot": "info", "recreate": "warn", "rebuild": "error"}
+MINUTE = 60
+FASTER = 20  # the hook by which a test image looks so much more often
+HOOKS = {"AGENTBOX_TEST_CLOCK_SCALE": str(FASTER)}
+SECONDS = MINUTE / FASTER + 3
 
 
 def drift_of(box: Box, source: str = "manifest") -> list[tuple[str, str, list[str]]]:
@@ -70,6 +77,48 @@ def test_rc_020_live_without_restart(make_box: Callable[..., Box]) -> None:
     assert box.wait_ready()["plan_digest"] == box.plan.digest
 
 
+def told(box: Box) -> str:
+    """What `/health` says of the mounted manifest."""
+    rows = [row for row in box.get("/health").json["posture"]["drift"] if row.startswith("manifest: ")]
+    return rows[0].removeprefix("manifest: ").rpartition(" (expected")[0] if rows else ""
+
+
+def in_journal(box: Box) -> list[dict[str, Any]]:
+    """The journal's events about a manifest."""
+    return [row["data"] for row in box.journal() if row["type"] == "boot.manifest_drift"]
+
+
+def test_rc_020_told_while_running(make_box: Callable[..., Box]) -> None:
+    """Each class by name, in `/health` and in the journal, while the file differs; what cannot be used says why; nothing
+    is taken over, and nothing is told any more once the file is as it was."""
+    box = make_box(hooks=HOOKS)
+    box.start()
+    box.wait_ready()
+    for name, (key, text) in CHANGES.items():
+        box.mounted_manifest().write_text(text)
+        wanted = f"{name} {key}"
+        wait_for(lambda wanted=wanted: told(box) == wanted, SECONDS, lambda: f"drift told; {told(box)}")
+    box.mounted_manifest().write_text("[meta\n")
+    wait_for(lambda: told(box).startswith("invalid: E000"), SECONDS, lambda: f"invalid; {told(box)}")
+    box.mounted_manifest().write_text(box.options.manifest)
+    wait_for(lambda: told(box) == "", SECONDS, lambda: f"nothing told; {told(box)}")
+    changes = [(LEVELS[name], name, [key]) for name, (key, _) in CHANGES.items()]
+    assert drift_of(box) == [*changes, ("error", "invalid", [""]), ("info", "", [])]
+    assert box.wait_ready()["plan_digest"] == box.plan.digest
+    wait_for(lambda: len(in_journal(box)) == len(changes) + 2, SECONDS, lambda: f"journal; {in_journal(box)}")
+
+
+def test_rc_020_told_within_a_minute(running_process: Box) -> None:
+    """By the clock, in an image without hooks; gone again within another."""
+    box, text = running_process, running_process.mounted_manifest().read_text()
+    box.mounted_manifest().write_text(RECREATE[1])
+    try:
+        wait_for(lambda: told(box) == f"recreate {RECREATE[0]}", MINUTE + 1, lambda: f"drift; {told(box)}")
+    finally:
+        box.mounted_manifest().write_text(text)
+    wait_for(lambda: told(box) == "", MINUTE + 1, lambda: f"nothing told; {told(box)}")
+
+
 def test_rc_020_recreate_is_told(make_box: Callable[..., Box]) -> None:
     """A warning that names the keys; the box starts. In strict mode it ends with exit 1 and names `agentbox up`."""
     key, text = RECREATE
@@ -77,6 +126,9 @@ def test_rc_020_recreate_is_told(make_box: Callable[..., Box]) -> None:
     box.start()
     box.wait_ready()
     assert drift_of(box) == [("warn", "recreate", [key])]
+    stale = [row for row in box.get("/health").json["posture"]["drift"] if row.startswith("container: ")]
+    assert len(stale) == 1
+    assert f"{key} need a new one" in stale[0]
     strict = make_box(mounted=text, strict=True)
     strict.start()
     assert strict.wait_exit(15) == 1

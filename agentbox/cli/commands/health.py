@@ -25,8 +25,15 @@ def command(cli: Cli) -> int:
     samples = [
         line for line in _get(f"http://{host}:{port}", "/metrics").splitlines() if line and not line.startswith("#")
     ]
-    cli.out.document({"health": health, "metrics": {"port": port, "samples": len(samples)}})
+    cli.out.document(
+        {
+            "health": health,
+            "exceptions": meta["security"]["exceptions"],
+            "metrics": {"port": port, "samples": len(samples)},
+        }
+    )
     _for_people(cli, health)
+    cli.out.line(f"exceptions   {', '.join(meta['security']['exceptions']) or 'none: the baseline holds'}")
     cli.out.line(f"metrics      {len(samples)} samples on port {port}")
     return ExitCode.DONE if health["status"] == "ok" else ExitCode.BAD
 
@@ -37,8 +44,7 @@ def _for_people(cli: Cli, health: dict[str, Any]) -> None:
         cli.out.line(f"slot         {slot:<13} {found['state']:<10} {found['impl']}")
     for program, state in sorted(health["programs"].items()):
         cli.out.line(f"program      {program:<13} {state}")
-    for text in health["posture"]["drift"]:
-        cli.out.line(f"drift        {text}")
+    cli.out.line(f"drift        {'; '.join(health['posture']['drift']) or 'none: the box is as its plan promises'}")
     for text in health["protections_absent"]:
         cli.out.line(f"unprotected  {text}")
 

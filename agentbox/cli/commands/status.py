@@ -11,7 +11,7 @@ from agentbox.cli.context import Cli
 from agentbox.engine.base import Engine, Running
 from agentbox.engine.choose import engine_named
 from agentbox.engine.state import BoxRecord
-from agentbox.engine.waiting import SILENT, ask_ready
+from agentbox.engine.waiting import SILENT, ask, ask_ready
 from agentbox.errors import AgentboxError, ExitCode
 
 _WATCH_SECONDS = 1.0
@@ -24,7 +24,8 @@ _CLEAR = "\x1b[H\x1b[2J"  # cursor home, erase the screen
 def command(cli: Cli, watch: bool) -> int:
     """Show what runs and whether it is ready: engine, image, plan, what is missing.
 
-    `drift` lists keys of the manifest that differ from what runs. Exit code 0: ready, 1: not ready, 8: off.
+    `drift` lists keys of the manifest that differ from what runs, `posture drift` what of the
+    container is not as its plan promises, `exceptions` what the manifest widens. Exit code 0: ready, 1: not ready, 8: off.
     """
     if not watch:
         found = _status(cli)
@@ -58,6 +59,7 @@ def _status(cli: Cli) -> dict[str, Any]:
         "drift": _drift(cli, record),
         **_facts(record, engine, running),
         "boot_id": verdict.get("boot_id", ""),
+        **_posture(record),
         **_inside(cli),
         "protections_absent": list(engine.protections_absent),
     }
@@ -73,6 +75,14 @@ def _facts(record: BoxRecord, engine: Engine, running: Running) -> dict[str, Any
         "project": record.project,
         "restarts": running.restarts,
     }
+
+
+def _posture(record: BoxRecord) -> dict[str, Any]:
+    """What the box widens, and what of it is not as its plan promises; empty while it does not answer."""
+    (_, health), (_, meta) = (ask(record.api_url, path) for path in ("/health", "/v1/meta"))
+    if not (health and meta):
+        return {}
+    return {"exceptions": meta["security"]["exceptions"], "posture_drift": health["posture"]["drift"]}
 
 
 def _inside(cli: Cli) -> dict[str, Any]:

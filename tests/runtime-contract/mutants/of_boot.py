@@ -19,6 +19,7 @@ from test_rc_011_seal_fails_closed import (
     requires_nothing,
     timeout_seals_nothing,
 )
+from test_rc_016_drift_is_told import HOOKS, told_while_it_lasts
 
 from mutants.mutant import Mutant, instead, ready, start
 
@@ -52,6 +53,12 @@ WRITES_IN_PLACE = module(
     "part = paths.sentinel",
 )
 
+LOOKS_ONCE = module(
+    "agentbox.api.drift",
+    "        while True:\n            await self.look()\n",
+    "        await self.look()\n        while True:\n",
+)
+
 MUTANTS = (
     Mutant("RC-003", "boot-calls-git", installs_nothing, "called before the seal: /usr/bin/git init",
            {**recorders(), "files": {**recorders()["files"], **CALLS_GIT}}),  # type: ignore[dict-item]
@@ -81,4 +88,6 @@ MUTANTS = (
            {"hooks": {"AGENTBOX_TEST_DELAY_PROGRAM": "agent-host:3", "AGENTBOX_TEST_SEAL_TIMEOUT": "1"}, "files": SLEEPS_INSTEAD}),
     Mutant("RC-011", "written-in-place", killed_while_writing_leaves_none, "a killed seal left a sentinel",
            {"files": WRITES_IN_PLACE}, ready),
+    Mutant("RC-016", "drift-looks-once", partial(told_while_it_lasts, seconds=SECONDS + 4), "limit.pids named",
+           {"hooks": HOOKS, "files": LOOKS_ONCE}, ready),
 )  # fmt: skip

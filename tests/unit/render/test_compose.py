@@ -160,6 +160,7 @@ def test_the_folder_is_complete() -> None:
         "agentbox.toml",
         "docker-compose.yml",
         "seccomp/agentbox.json",
+        "security-report.json",
         "security-report.md",
     ]
     assert folder[".env"].decode().splitlines() == [
