@@ -61,6 +61,10 @@ class Paths:
         return self.venv / "bin/python"
 
     @cached_property
+    def skills(self) -> Path:
+        return self.app / "skills"
+
+    @cached_property
     def share(self) -> Path:
         return self.app / "share"
 

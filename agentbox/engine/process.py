@@ -154,6 +154,8 @@ def lay_out(paths: Paths, start: Start) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     _workspace(paths.workspace, start.project)
     lock = (CHECKOUT / "agentbox.lock").read_bytes()
+    if paths.skills.exists():
+        shutil.rmtree(paths.skills)  # a skill that is no longer selected
     files = {
         paths.at(name): text for name, text in config_layer(start.plan, manifest=start.manifest, lock=lock).items()
     }

@@ -1,7 +1,7 @@
 """What a manifest turns on: feature files, ports, memory file systems, exceptions, and the choices of this release."""
 
 from agentbox.features.available import AVAILABLE, UNREAD, gates
-from agentbox.features.corpus import corpus_dir, selected, skill_names
+from agentbox.features.corpus import corpus_dir, selected, skill_files, skill_names
 from agentbox.features.exceptions import BUILTIN, Delta, effective_delta, seccomp_files, widenings
 from agentbox.features.loader import ALWAYS, enabled, features_dir, is_on, load_features
 from agentbox.features.model import ExceptionNeed, Feature, FixedPort, Gate
@@ -36,6 +36,7 @@ __all__ = [
     "schema_dir",
     "seccomp_files",
     "selected",
+    "skill_files",
     "skill_names",
     "slot_class",
     "total_bytes",

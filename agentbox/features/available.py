@@ -33,8 +33,6 @@ UNREAD: Final[Mapping[str, str]] = {
     "egress.allow_private": "the egress proxy",
     "egress.connect_timeout_seconds": "the egress proxy",
     "egress.max_connections": "the egress proxy",
-    "skills.corpus.include": "the skills corpus",
-    "skills.corpus.exclude": "the skills corpus",
     "skills.media.comfyui_url": "the skill that calls it",
 }
 """Keys that nothing reads yet, with what will: another value than the default would change nothing."""

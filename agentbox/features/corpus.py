@@ -1,6 +1,6 @@
 """The skills corpus: the folders of `config/skills/`, each with a SKILL.md that says what it is for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +17,13 @@ def corpus_dir() -> Path:
 def skill_names() -> frozenset[str]:
     """The names of all skills."""
     return frozenset(path.parent.name for path in corpus_dir().glob("*/SKILL.md"))
+
+
+def skill_files(names: Iterable[str]) -> Mapping[str, bytes]:
+    """The files of these skills by path below the corpus."""
+    folder = corpus_dir()
+    files = (path for name in names for path in (folder / name).rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(files)}
 
 
 def selected(include: Iterable[str], exclude: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:

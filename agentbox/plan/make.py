@@ -6,7 +6,7 @@ from typing import Any
 
 from agentbox import __version__
 from agentbox.canonical import digest
-from agentbox.features import Feature, enabled
+from agentbox.features import Feature, enabled, selected, skill_names
 from agentbox.lockfile import Lock
 from agentbox.manifest import Manifest, apply_class, config_dir, telling_values
 from agentbox.plan import slots, storage
@@ -63,6 +63,7 @@ def make_plan(
         suite=lock.suite,
         python=lock.python,
         features=tuple(chosen),
+        skills=selected(model.skills.corpus.include, model.skills.corpus.exclude, skill_names()),
         digests=Digests(manifest=manifest.digest, lock=digest(lock_bytes), seccomp=digest(seccomp)),
         resources=resources,
         api=api,

@@ -195,6 +195,7 @@ class Plan:
     suite: str
     python: str  # "3.13": interpreter of the image
     features: tuple[str, ...]
+    skills: tuple[str, ...] = ()  # folders of the corpus that the image holds
     digests: Digests
     resources: Resources
     api: Api

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from agentbox.features import skill_files
 from agentbox.plan.merge import effective
 from agentbox.plan.model import Plan
 from agentbox.render.build_record import build_record
@@ -49,6 +50,7 @@ def config_layer(plan: Plan, *, manifest: bytes, lock: bytes) -> dict[str, bytes
         str(box.plan): plan_text(plan).encode(),
         str(box.probes): probes(plan).encode(),
         str(box.supervisord_conf): supervisord(plan).encode(),
+        **{str(box.skills / name): text for name, text in skill_files(plan.skills).items()},
     }
 
 

@@ -71,7 +71,7 @@ def _run(folder: Path, manifest: bytes, *more: str) -> subprocess.CompletedProce
 
 def test_the_layer_holds_what_boot_reads_and_its_digests_agree(tmp_path: Path) -> None:
     """plan.json gives the digest that build.json, probes.json and the image label carry."""
-    done = _run(tmp_path, manifest_bytes(SERVED), "--test-hooks")
+    done = _run(tmp_path, manifest_bytes(SERVED + '[skills.corpus]\ninclude = ["git-history"]\n'), "--test-hooks")
     assert (done.returncode, done.stderr) == (0, "")
     share = tmp_path / "out/opt/agentbox/share"
     plan = Plan.from_json(json.loads((share / "plan.json").read_text()))
@@ -93,6 +93,7 @@ def test_the_layer_holds_what_boot_reads_and_its_digests_agree(tmp_path: Path) -
         "opt/agentbox/share/build.json",
         "opt/agentbox/share/plan.json",
         "opt/agentbox/share/probes.json",
+        "opt/agentbox/skills/git-history/SKILL.md",
     ]
 
 

@@ -1,0 +1,27 @@
+"""Layer `config`: what a manifest puts into the image beside the packages."""
+
+from agentbox.features import corpus_dir, skill_names
+from agentbox.render import config_layer
+from agentbox.testing.plans import plan_of
+
+SKILLS = "/opt/agentbox/skills/"
+
+
+def _skills(text: str) -> dict[str, bytes]:
+    files = config_layer(plan_of(text), manifest=b"", lock=b"")
+    return {name.removeprefix(SKILLS): data for name, data in files.items() if name.startswith(SKILLS)}
+
+
+def test_all_skills_by_default() -> None:
+    """Every file of the corpus, byte for byte."""
+    files = [path for path in corpus_dir().rglob("*") if path.is_file()]
+    assert _skills("") == {path.relative_to(corpus_dir()).as_posix(): path.read_bytes() for path in files}
+    assert {name.partition("/")[0] for name in _skills("")} == skill_names()
+
+
+def test_the_skills_that_a_manifest_selects() -> None:
+    """`include` without `exclude`, in the plan and in the image alike."""
+    text = '[skills.corpus]\ninclude = ["git-*"]\nexclude = ["*-commits"]\n'
+    assert plan_of(text).skills == ("git-history",)
+    assert set(_skills(text)) == {"git-history/SKILL.md"}
+    assert _skills("[skills.corpus]\ninclude = []\n") == {}
