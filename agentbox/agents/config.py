@@ -1,9 +1,10 @@
 """What agent-host takes from the plan."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from agentbox.adapters.orchestrator.rpc import BOUNDS
 from agentbox.plan.model import Plan
 from agentbox.settings import Paths, environment
 
@@ -27,11 +28,16 @@ class HostConfig:
     keep_ended: int = 200  # agents that ended, with their output
     keep_output: int = 256 << 20  # bytes of output of agents that ended
 
+    def bounded_by(self, bounds: Mapping[str, Any]) -> Self:
+        """These bounds instead, for what is started from now on: BOUNDS, and `limits` by name. The rest stays."""
+        known = {name: bounds[name] for name in BOUNDS if name in bounds}
+        return replace(self, limits={**self.limits, **bounds.get("limits", {})}, **known)
+
     @classmethod
     def from_plan(cls, plan: Plan, paths: Paths) -> Self:
         """Options that the plan leaves out keep their defaults. The test hook works only in a plan that allows hooks."""
         options = plan.slots["orchestrator"].options
-        known = {name: options[name] for name in ("max_agents", "max_depth", "grace_seconds") if name in options}
+        known = {name: options[name] for name in BOUNDS if name in options}
         scale = float(environment().get(SCALE_HOOK, "1")) if plan.test_hooks else 1.0
         level = plan.observability.log_level
         of_features = {name: value for name, value in plan.environment.items() if not name.startswith(_OURS)}

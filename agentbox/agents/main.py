@@ -1,7 +1,6 @@
 """agent-host from its start to its end: load, end leftovers, listen, notify, serve, end every agent."""
 
 import asyncio
-import json
 import os
 import secrets
 import signal
@@ -21,9 +20,9 @@ from agentbox.agents.session import Session
 from agentbox.agents.store import Store
 from agentbox.agents.table import Table
 from agentbox.errors import AgentboxError
-from agentbox.plan.model import Plan
 from agentbox.settings import Paths
 from agentbox.supervision.backoff import backoff
+from agentbox.supervision.boot_record import load_plan, read_boot_record
 from agentbox.supervision.notify import notify, withdraw
 
 PROGRAM = "agent-host"
@@ -35,7 +34,8 @@ def main() -> int:
     paths = Paths.of_this_process()
     try:
         backoff(paths, PROGRAM)
-        config = HostConfig.from_plan(_plan(paths), paths)
+        record = read_boot_record(paths)
+        config = HostConfig.from_plan(record.load_plan() if record else load_plan(paths.plan), paths)
         logging.configure(PROGRAM, config.log_level)
         asyncio.run(serve(config))
     except AgentboxError as error:
@@ -100,13 +100,6 @@ async def _listen(path: Path, connected: "asyncio.streams._ClientConnectedCallba
         return await asyncio.start_unix_server(connected, path, limit=rpc.LINE_LIMIT)
     finally:
         os.umask(before)
-
-
-def _plan(paths: Paths) -> Plan:
-    try:
-        return Plan.from_json(json.loads(paths.plan.read_bytes()))
-    except (OSError, ValueError) as error:
-        raise AgentboxError(f"cannot read {paths.plan}: {error}", "the image is damaged: build it again") from error
 
 
 def _token(paths: Paths) -> str:

@@ -61,7 +61,7 @@ class Session:
             task.cancel()
 
     def initialize(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Checks token and version. Raises PermissionDenied or ContractMismatch."""
+        """Checks token and version, and takes the bounds over. Raises PermissionDenied or ContractMismatch."""
         if not hmac.compare_digest(str(params.get("token", "")).encode(), self.service.token.encode()):
             raise PermissionDenied("cannot use agent-host: the token is not that of this boot", scope="core")
         theirs = str(params.get("contract_version", ""))
@@ -71,6 +71,8 @@ class Session:
                 f"cannot use agent-host: it speaks {CONTRACT_VERSION}, the caller {theirs}", mismatches=[mismatch]
             )
         self._known = True
+        host = self.service.host
+        host.config = host.config.bounded_by(params.get("bounds") or {})
         return {"contract_version": CONTRACT_VERSION, "capabilities": list(CAPABILITIES)}
 
     def _take(self, message: rpc.Message) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, ClassVar
 
 from agentbox import clock
@@ -35,15 +35,17 @@ _CALL_SECONDS = 10.0
 _SLACK_SECONDS = 5.0  # beyond a grace or a timeout that agent-host holds itself
 
 
-async def connect(paths: Paths, deadline: Deadline, impl: str = "local-process") -> tuple[RpcClient, dict[str, Any]]:
-    """A connection that agent-host has accepted, and what it said of itself.
+async def connect(
+    paths: Paths, deadline: Deadline, impl: str = "local-process", bounds: Mapping[str, Any] | None = None
+) -> tuple[RpcClient, dict[str, Any]]:
+    """A connection that agent-host has accepted, and what it said of itself. `bounds` are in force there from then on.
 
     Waits for the socket within the deadline. Raises SlotUnavailable, PermissionDenied (a wrong token) or
     ContractMismatch.
     """
     client = await _reach(paths, deadline, impl)
     try:
-        params = {"token": _token(paths), "contract_version": CONTRACT_VERSION}
+        params = {"token": _token(paths), "contract_version": CONTRACT_VERSION, "bounds": bounds or {}}
         hello = await client.call("initialize", params, deadline)
     except BaseException:
         await client.close()
@@ -78,8 +80,13 @@ class LocalProcessOrchestrator(Adapter):
     _client: RpcClient | None = None
 
     async def open(self, deadline: Deadline) -> None:
-        """Raises SlotUnavailable when agent-host does not listen by the deadline."""
-        self._client, hello = await connect(self.cfg.paths, deadline, self.impl)
+        """Brings the slot's bounds to agent-host, whose own are those of the boot. Raises SlotUnavailable when it does
+        not listen by the deadline."""
+        bounds = {
+            "limits": self.cfg.limits,
+            **{name: self.cfg.options[name] for name in rpc.BOUNDS if name in self.cfg.options},
+        }
+        self._client, hello = await connect(self.cfg.paths, deadline, self.impl, bounds)
         self.capabilities = frozenset(hello["capabilities"])
 
     async def close(self) -> None:

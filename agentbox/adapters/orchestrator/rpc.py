@@ -11,6 +11,7 @@ LINE_LIMIT = 32 << 20  # bytes of one message: two streams of the largest `max_o
 TYPED = -32000  # `data.code` is a code of slots.md 2.3
 INVALID_REQUEST, INTERNAL = -32600, -32603
 CANCEL = "$/cancel"
+BOUNDS = ("max_agents", "max_depth", "grace_seconds")  # live keys of `[adapters.orchestrator]` that agent-host holds
 EVENT = "agent.event"
 
 Message = Mapping[str, Any]

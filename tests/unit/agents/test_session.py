@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterTimeout, BackendError, NotFound, PermissionDenied, SlotUnavailable
+from agentbox.adapters.errors import (
+    AdapterTimeout,
+    BackendError,
+    NotFound,
+    PermissionDenied,
+    QuotaExceeded,
+    SlotUnavailable,
+)
 from agentbox.adapters.orchestrator.contract import AgentSpec
 from agentbox.adapters.orchestrator.local_process import connect
 from agentbox.adapters.orchestrator.rpc_client import Subscription
@@ -102,6 +109,41 @@ async def test_answers_come_in_any_order(box: AgentHostBox, line: Line) -> None:
     )  # fmt: skip
     line.send(id=3, method="ping", params={})
     assert [(await line.answer())["id"] for _ in range(2)] == [3, 2]
+
+
+async def test_bounds_are_brought_along(tmp_path: Path) -> None:
+    """Whoever opens with bounds changes them for what is started from then on; whoever brings none changes nothing."""
+    box = AgentHostBox(tmp_path)
+    box.start()
+
+    async def spawn(**limits: Any) -> Any:
+        client, _ = await connect(box.paths, Deadline.after(5), bounds=None)
+        try:
+            params = {"spec": {**spec("sleep", "100"), "limits": limits}, "request_id": uuid7()}
+            return await client.call("agent.spawn", params, Deadline.after(5))
+        finally:
+            await client.close()
+
+    async def bring(**bounds: Any) -> None:
+        client, _ = await connect(box.paths, Deadline.after(5), bounds=bounds)
+        await client.close()
+
+    try:
+        await spawn(fds=512)
+        await bring(max_agents=1)
+        with pytest.raises(QuotaExceeded) as caught:
+            await spawn()
+        assert (caught.value.members["cap"], caught.value.members["config_path"]) == (
+            1,
+            "adapters.orchestrator.max_agents",
+        )
+        await bring(max_agents=5, limits={"fds": 256})
+        with pytest.raises(QuotaExceeded) as caught:
+            await spawn(fds=512)
+        assert (caught.value.members["cap"], caught.value.members["config_path"]) == (256, "limits.fds")
+        await spawn(fds=200, pids=100)
+    finally:
+        box.stop()
 
 
 async def test_a_cancelled_call_is_not_answered(box: AgentHostBox, line: Line) -> None:

@@ -1,0 +1,132 @@
+"""Live keys that agent-host holds, applied in a real box below a prefix: boot, supervisord, API, agent-host."""
+
+import base64
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+from helpers import sh, until
+from test_supervised import TOKEN, Sealed
+
+from agentbox.client import ApiError
+from agentbox.features import enabled, load_features
+from agentbox.lockfile import write as lock_bytes
+from agentbox.manifest import parse
+from agentbox.plan import make_plan
+from agentbox.testing.api_box import free_port
+from agentbox.testing.plans import SYSTEM, lock_of
+from agentbox.testing.prefix_box import PrefixBox
+
+PORTS = (free_port(), free_port())
+
+
+def text(orchestrator: str = "", limits: str = "") -> bytes:
+    """A manifest with these keys of `[adapters.orchestrator]` and `[limits]`."""
+    port, metrics = PORTS
+    return f"""
+meta = {{ schema_version = 1, name = "applied" }}
+api = {{ port = {port}, token_env = "BOX_TOKEN" }}
+observability.metrics_port = {metrics}
+adapters = {{ pods.use = "off", memory.use = "off", orchestrator = {{ {orchestrator} }} }}
+limits = {{ {limits} }}
+""".encode()
+
+
+@pytest.fixture
+def sealed() -> Iterator[Sealed]:
+    """A box whose plan was made from its own manifest and lock."""
+    with PrefixBox() as box:
+        manifest, features = parse(text(), "agentbox.toml"), load_features()
+        lock = lock_of(enabled(manifest, features))
+        made = make_plan(manifest, features, lock_bytes(lock), lock, SYSTEM)
+        plan = box.install(replace(made, probes=()))  # the prefix holds no packages
+        box.paths.lock.write_bytes(lock_bytes(lock))
+        for path in (box.paths.manifest, box.paths.baked_manifest):
+            path.write_bytes(text())
+        running = Sealed(box, plan)
+        running.start()
+        yield running
+        running.client.close()
+
+
+def spawned(sealed: Sealed, **more: object) -> str:
+    return str(
+        sealed.client.call("spawn", body=sh("trap '' TERM; while :; do sleep 1; done", **more))["handle"]["agent_id"]
+    )
+
+
+def most_files(sealed: Sealed) -> int:
+    """The open files that an agent may have; 0 while the slot is away."""
+    try:
+        ran = sealed.client.call("run_once", body={"spec": sh("ulimit -Hn"), "timeout_s": 10}, wait_s=20)
+    except ApiError as error:
+        if error.status != 503:
+            raise
+        return 0
+    return int(base64.b64decode(ran["stdout"]))
+
+
+def refused(sealed: Sealed, **more: object) -> str:
+    """Which key refuses the spawn."""
+    with pytest.raises(ApiError) as caught:
+        spawned(sealed, **more)
+    assert caught.value.code == "quota-exceeded"
+    return str(caught.value.problem["config_path"])
+
+
+def test_bounds_reach_agent_host_without_a_restart(sealed: Sealed) -> None:
+    """max_agents, max_depth, grace_seconds and a limit: each acts on the next call; agents go on; the program is the
+    same process. After it was killed, it holds them again."""
+    keys = [
+        "adapters.orchestrator.grace_seconds",
+        "adapters.orchestrator.max_agents",
+        "adapters.orchestrator.max_depth",
+    ]
+    first = spawned(sealed)
+    second = spawned(sealed, parent_id=first)
+    pid = sealed.pid("agent-host")
+    sealed.box.paths.manifest.write_bytes(
+        text("max_agents = 3, max_depth = 1, grace_seconds = 1", "run_wall_seconds = 60, fds = 100")
+    )
+    assert sealed.client.call("config_apply")["live"] == [*keys, "limits.fds", "limits.run_wall_seconds"]
+    until(lambda: most_files(sealed) == 100)
+    assert refused(sealed, parent_id=second) == "adapters.orchestrator.max_depth"
+    third = spawned(sealed)
+    assert refused(sealed) == "adapters.orchestrator.max_agents"
+    living = sealed.client.call("list_agents", query={"state": "running"})["items"]
+    assert {row["handle"]["agent_id"] for row in living} == {first, second, third}
+    assert sealed.pid("agent-host") == pid
+    exit_of = sealed.client.call("terminate_agent", {"id": third}, query={"generation": 1}, wait_s=30)
+    assert exit_of["signal"] == "SIGKILL"
+    ended = until(lambda: _lasted(sealed, third))
+    assert ended < 3
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: sealed.pid("agent-host") not in (0, pid))
+    assert until(lambda: most_files(sealed), 20) == 100
+
+
+def _lasted(sealed: Sealed, agent: str) -> float:
+    """Seconds from the wish that an agent ends to its end, from the journal; 0 while it has not both."""
+    told = sealed.client.call("read_events", query={"types": "agent.*", "limit": 1000})["events"]
+    asked = [
+        one["ts"] for one in told if one["type"] == "agent.terminate.requested" and one["data"]["agent_id"] == agent
+    ]
+    ended = [one["data"]["exit"]["at"] for one in told if one["type"] == "agent.exited" and one["agent_id"] == agent]
+    if not (asked and ended):
+        return 0.0
+    return (datetime.fromisoformat(ended[0]) - datetime.fromisoformat(asked[0])).total_seconds()
+
+
+def test_a_boot_takes_the_mounted_bounds(sealed: Sealed) -> None:
+    """A manifest that was changed while the box was down: agent-host works by the plan of this boot, not the baked one."""
+    assert sealed.box.stop() == 0
+    sealed.box.paths.manifest.write_bytes(text("max_agents = 1"))
+    sealed.box.start({"BOX_TOKEN": TOKEN})
+    sealed.box.until(lambda: len(sealed.box.events("BootstrapCompleted")) == 2)  # not ready: the prefix has no packages
+    assert json.loads(sealed.box.paths.boot_record.read_bytes())["plan"] != str(sealed.box.paths.plan)
+    spawned(sealed)
+    assert refused(sealed) == "adapters.orchestrator.max_agents"
