@@ -89,8 +89,9 @@ _OF_A_REGISTRY = ("kubernetes",)
 
 
 def left_out(target: str, given: Given) -> tuple[str, ...]:
-    """The targets that `all` does not hold, for want of a reference with a digest."""
-    return _OF_A_REGISTRY if target == ALL and "@sha256:" not in given.image_ref else ()
+    """The targets that `all` does not hold, for want of a reference with a digest or because of a folder of this host."""
+    local = "@sha256:" not in given.image_ref or given.project is not None
+    return _OF_A_REGISTRY if target == ALL and local else ()
 
 
 def render(target: str, given: Given) -> Files:

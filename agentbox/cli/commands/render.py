@@ -43,11 +43,17 @@ _OF_BOX = {"all": "compose", "compose": "compose", "env": "env"}
     "--image-ref", default="", metavar="NAME@sha256:…", help="The image that the files name. [default: the plan's tag]"
 )
 @click.option(
+    "--project", type=click.Path(path_type=Path, file_okay=False, exists=True, resolve_path=True),
+    help="A folder of this host in place of the volume `workspace`, as with `up --project`.",
+)  # fmt: skip
+@click.option(
     "--allow-psa", type=click.Choice(("restricted", "baseline", "privileged")), default="restricted", show_default=True,
     help="kubernetes: the Pod Security level that the pod's namespace allows.",
 )  # fmt: skip
 @click.pass_obj
-def command(cli: Cli, target: str, out: Path | None, check: bool, image_ref: str, allow_psa: str) -> int:
+def command(
+    cli: Cli, target: str, out: Path | None, check: bool, image_ref: str, project: Path | None, allow_psa: str
+) -> int:
     """Render TARGET from the manifest and the lock.
 
     Without --out the text goes to stdout (of a target with several files the main one). --check without --out looks at
@@ -59,10 +65,11 @@ def command(cli: Cli, target: str, out: Path | None, check: bool, image_ref: str
     of_box = check and out is None
     if of_box and target not in _OF_BOX:
         raise click.UsageError(f"`up` writes no file for {target}: name the folder to check with --out")
-    given = replace(_given(cli, image_ref, of_box=of_box), allow_psa=allow_psa)
+    given = _given(cli, image_ref, of_box=of_box)
+    given = replace(given, allow_psa=allow_psa, project=project or given.project)
     chosen = _OF_BOX[target] if of_box else target
     for name in left_out(chosen, given):
-        cli.out.error(f"{name} left out: it needs --image-ref NAME@sha256:…")
+        cli.out.error(f"{name} left out: it needs --image-ref NAME@sha256:… and no --project")
     files = render(chosen, given)
     if check:
         return _check(cli, files, out or cli.state().compose_dir)

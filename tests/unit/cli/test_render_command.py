@@ -79,3 +79,13 @@ def test_kubernetes_needs_a_digest_and_all_says_what_it_leaves_out(folder: Path)
     assert not (folder / "out/kubernetes.yaml").exists()
     assert _render(folder, "all", "--out", str(folder / "out"), "--image-ref", IMAGE).return_value == 0
     assert (folder / "out/kubernetes.yaml").read_text().count("\n---\n") == 5
+
+
+def test_a_project_folder_is_mounted_where_a_folder_can_be(folder: Path) -> None:
+    """In the dev container's compose file; a pod refuses it."""
+    project = folder / "project"
+    project.mkdir()
+    flags = ["--project", str(project), "--image-ref", IMAGE]
+    assert _render(folder, "devcontainer", *flags, "--out", str(folder / "out")).return_value == 0
+    assert f"source: {project}" in (folder / "out/docker-compose.yml").read_text().replace("'", "")
+    assert "a folder of this host" in str(_render(folder, "kubernetes", *flags).exception)
