@@ -15,6 +15,9 @@ PLACES: Final = (
 """Places of the box at and below which nothing may be mounted."""
 WHOLE: Final = ("/", "/dev", "/opt", "/var", "/var/lib")
 """Places that may hold mounts below them, but may not be covered as a whole."""
+MEMORY: Final = ("/run", "/tmp", "/var/log", "/var/log/supervisor", "/var/run")
+VOLUMES: Final = ("/var/lib/agentbox", "/var/lib/agentbox/branches", "/workspace")
+"""What the baseline mounts: memory that may grow and runs no program, and volumes."""
 _HOST: Final = ("/etc", "/root", "/proc", "/sys", "/dev", "/run", "/var/run")
 _KEY_FOLDERS: Final = re.compile(r"/(home|Users)/[^/]+(/\.(ssh|gnupg|aws|azure|kube|docker|config/gcloud)(/.*)?)?/?")
 _SOCKETS: Final = re.compile(r".*/(docker|podman|containerd|crio)(\.sock|/.*\.sock)")
@@ -29,6 +32,8 @@ class MemoryMount(Protocol):
     def target(self) -> str: ...
     @property
     def mode(self) -> str: ...
+    @property
+    def exec(self) -> bool: ...
 
 
 class Mount(Protocol):
@@ -51,9 +56,15 @@ def undone(
             yield "tmpfs", f"hides {mount.target} of the image"
         if int(mount.mode, 8) & _SETID:
             yield "tmpfs", f"mode {mount.mode} of {mount.target} has a setuid or setgid bit"
+        if mount.target in MEMORY and mount.exec:
+            yield "tmpfs", f"lets programs run from {mount.target}, which the baseline mounts noexec"
+        if mount.target in VOLUMES:
+            yield "tmpfs", f"hides the volume at {mount.target}"
     for volume in volumes:
         if hides(volume.target):
             yield "volumes", f"hides {volume.target} of the image"
+        if volume.target in (*MEMORY, *VOLUMES):
+            yield "volumes", f"takes the place of what the baseline mounts at {volume.target}"
         if volume.source.startswith("/") and _is_sensitive(volume.source):
             yield "volumes", f"gives the box {volume.source} of the host"
 

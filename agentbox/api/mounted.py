@@ -1,8 +1,10 @@
 """The mounted manifest against the one in force."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from agentbox.adapters.errors import ValidationError
 from agentbox.canonical import digest
 from agentbox.errors import AgentboxError
 from agentbox.plan.drift import CLASSES, drift
@@ -68,13 +70,14 @@ def _compared(paths: Paths, plan: Plan, found: str) -> Compared:
 
     try:
         changes = drift(plan.apply, plan_of_mounted(paths, plan).apply)
+    except ValidationError as error:
+        return _invalid(plan, error.members["errors"])
     except AgentboxError as error:
-        return _invalid(plan, error)
+        return _invalid(plan, [{"pointer": "", "detail": error.message}])
     keys = {kind: getattr(changes, kind) for kind in reversed(CLASSES) if getattr(changes, kind)}
     return Compared(plan.digests.manifest, keys)
 
 
-def _invalid(plan: Plan, error: AgentboxError) -> Compared:
-    rows = getattr(error, "errors", ())
-    told = rows[0]["detail"] if rows else error.message
-    return Compared(plan.digests.manifest, {INVALID: tuple(row["pointer"] for row in rows)}, f"invalid: {told}")
+def _invalid(plan: Plan, rows: Sequence[Mapping[str, str]]) -> Compared:
+    keys = tuple(sorted({row["pointer"] for row in rows if row["pointer"]}))
+    return Compared(plan.digests.manifest, {INVALID: keys}, f"invalid: {rows[0]['detail']}")

@@ -4,7 +4,8 @@ import pytest
 
 from agentbox.manifest import Size
 from agentbox.manifest.sections.security import Tmpfs, Volume
-from agentbox.sealed import hides, undone
+from agentbox.sealed import MEMORY, VOLUMES, hides, undone
+from agentbox.testing.plans import plan_of
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,22 @@ def test_what_only_adds_is_not_named() -> None:
     rows = [Volume(source="/srv/models", target="/models"), Volume(source="etc", target="/a")]
     mount = Tmpfs(target="/a", size=Size("1MiB"), mode="1777")
     assert list(undone(cap_add=["NET_RAW"], tmpfs=[mount], volumes=rows)) == []
+
+
+def test_what_the_baseline_mounts_is_what_the_plan_mounts() -> None:
+    """The places are named once more here, since this module knows no plan: they are the same."""
+    plan = plan_of()
+    assert {row.target for row in plan.tmpfs} == set(MEMORY)
+    assert {row.target for row in plan.volumes} == set(VOLUMES)
+
+
+@pytest.mark.parametrize("target", [*MEMORY, *VOLUMES])
+def test_the_baselines_mounts_keep_their_kind(target: str) -> None:
+    """Memory may be asked for again (it grows), but runs no programs; nothing takes the place of a volume."""
+    grown, runs = (Tmpfs(target=target, size=Size("1GiB"), exec=exec_) for exec_ in (False, True))
+    assert bool(list(undone(tmpfs=[grown]))) == (target in VOLUMES)
+    assert [field for field, _ in undone(tmpfs=[runs])] == ["tmpfs"]
+    assert [field for field, _ in undone(volumes=[Volume(source="x", target=target)])] == ["volumes"]
 
 
 def test_every_capability_and_setid_bits_are_named() -> None:

@@ -1,0 +1,125 @@
+"""RC-017: exceptions only add: of no key's rendering a line is gone, and a real container has what was added beside the
+whole baseline.
+
+Column D.
+"""
+
+import difflib
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from harness.container import DockerBox
+
+from agentbox.features import enabled, load_features
+from agentbox.lockfile import write
+from agentbox.manifest import parse
+from agentbox.plan import Plan, make_plan
+from agentbox.plan.model import Delta, Tmpfs, Volume
+from agentbox.render import compose
+from agentbox.settings import CHECKOUT
+from agentbox.testing.plans import SYSTEM, lock_of
+
+# One feature a gate, without packages: what a key adds does not hang on them.
+FEATURES = load_features(CHECKOUT / "tests/rules/features") | {
+    name: feature for name, feature in load_features().items() if feature.gate is None
+}
+GATES = {
+    "code-server": "toolchains = { code_server = true }",
+    "desktop": "desktop = { enabled = true }",
+    "gaussian-splatting": 'gpu = { backend = "local-cuda" }\nskills = { spatial_and_3d = { gaussian_splatting = true } }',
+    "gpu-cuda": 'gpu = { backend = "local-cuda" }',
+    "gpu-rocm": 'gpu = { backend = "ollama-rocm" }',
+    "playwright": "skills = { browser = { playwright = true } }",
+    "telegram-mirror": "sovereign_mesh = { telegram_mirror = { enabled = true } }",
+}
+DESKTOP = Delta(
+    key="desktop",
+    reason="the display server needs its socket folder and its runtime folder",
+    tmpfs=(
+        Tmpfs(target="/run/user/1000", size=32 << 20, mode="0700"),
+        Tmpfs(target="/tmp/.X11-unix", size=1 << 20, mode="1777"),
+    ),
+)
+EVERYTHING = Delta(
+    key="desktop",
+    reason="one of every field that this machine can grant",
+    tmpfs=(Tmpfs(target="/run/programs", size=1 << 20, mode="0700", exec=True),),
+    volumes=(Volume(source="code-server", target="/var/lib/agentbox/code-server"),),
+    devices=("/dev/fuse",),
+    group_add=("44",),
+    cap_add=("NET_BIND_SERVICE",),
+)
+BASELINE_TMPFS = {"/run", "/tmp", "/var/log", "/var/log/supervisor", "/var/run"}
+# The plan of such a box is laid over the image's own by a mount, which is told as what it is.
+LAID_OVER = {"mounts.extra"}
+
+
+def rendered(text: str) -> str:
+    """The compose file of a manifest, digests masked."""
+    manifest = parse(f"meta = {{ schema_version = 1 }}\n{text}\n".encode(), "agentbox.toml")
+    assert manifest.findings == (), manifest.findings
+    lock = lock_of(enabled(manifest, FEATURES))
+    return re.sub(r"[0-9a-f]{12,64}", "…", compose(make_plan(manifest, FEATURES, write(lock), lock, SYSTEM)))
+
+
+def adding(delta: Delta, plan: Plan) -> Plan:
+    """The plan with that exception in force."""
+    roots = (*plan.writable_roots, *(row.target for row in (*delta.tmpfs, *delta.volumes)))
+    return replace(plan, exceptions=(delta,), writable_roots=tuple(sorted(roots)))
+
+
+def drift(box: DockerBox) -> set[str]:
+    return {row.partition(": ")[0] for row in box.get("/health").json["posture"]["drift"]}
+
+
+@pytest.mark.parametrize("key", GATES)
+def test_rc_017_no_line_is_removed(key: str) -> None:
+    """Of the compose file without the block every line stays; something is added."""
+    before = rendered(GATES[key]).splitlines()
+    after = rendered(f"{GATES[key]}\nsecurity = {{ exceptions = {{ {key} = {{}} }} }}").splitlines()
+    marks = [line[:1] for line in difflib.ndiff(before, after)]
+    assert "+" in marks
+    assert "-" not in marks, [line for line in difflib.ndiff(before, after) if line[:1] in "+-"]
+
+
+def desktop_adds_two(box: DockerBox) -> None:
+    """The predicate, of a box whose plan has the desktop's exception."""
+    box.start()
+    box.wait_ready()
+    host = box.inspect()["HostConfig"]
+    assert set(host["Tmpfs"]) == BASELINE_TMPFS | {"/run/user/1000", "/tmp/.X11-unix"}, "tmpfs"
+    assert (host["CapDrop"], host["CapAdd"], host["ReadonlyRootfs"]) == (["ALL"], None, True), "baseline"
+    assert "no-new-privileges:true" in host["SecurityOpt"], "baseline"
+    made = box.run(["bash", "-c", "touch /run/user/1000/a /tmp/.X11-unix/a && stat -c %u /run/user/1000/a"])
+    assert made.out.strip() == "1000", made.err
+    assert drift(box) == LAID_OVER
+
+
+def test_rc_017_desktop(docker_box: Callable[..., DockerBox]) -> None:
+    """Two more tmpfs, which uid 1000 can write; every capability still dropped; nothing else differs."""
+    desktop_adds_two(docker_box(alter=partial(adding, DESKTOP)))
+
+
+def test_rc_017_every_field(docker_box: Callable[..., DockerBox]) -> None:
+    """A device, a group, a capability, a volume, and a tmpfs that runs programs: granted, promised, and found; the rest
+    of the baseline holds."""
+    box = docker_box(alter=partial(adding, EVERYTHING))
+    box.start()
+    box.wait_ready()
+    host = box.inspect()["HostConfig"]
+    assert [row["PathInContainer"] for row in host["Devices"]] == ["/dev/fuse"]
+    assert (host["GroupAdd"], host["CapAdd"], host["CapDrop"]) == (["44"], ["NET_BIND_SERVICE"], ["ALL"])
+    assert host["ReadonlyRootfs"] is True
+    ran = box.run(
+        ["bash", "-c", "cp /usr/bin/true /run/programs/x && /run/programs/x && touch /var/lib/agentbox/code-server/a"]
+    )
+    assert ran.code == 0, ran.err
+    refused = box.run(["bash", "-c", "cp /usr/bin/true /tmp/x && /tmp/x"])
+    assert "Permission denied" in refused.err
+    found = box.event("PostureChecked")["found"]
+    assert (found["capability_bound"], found["groups"], found["devices.extra"]) == ("NET_BIND_SERVICE", "44", "none")
+    assert (found["capabilities"], found["no_new_privs"], found["root"]) == ("none", "1", "read-only")
+    assert drift(box) == LAID_OVER
