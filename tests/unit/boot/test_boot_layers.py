@@ -1,0 +1,87 @@
+"""Phase B6: what the record of a layer says is there."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from agentbox.boot.errors import BootError
+from agentbox.boot.steps import b6_programs
+from agentbox.settings import Paths
+
+FILES = {"/opt/lib/a": 3, "/opt/lib/b": 4, "/opt/lib/deep/c": 0, "/top": 2}
+
+
+class Said:
+    """A context of a boot that has no programs, below a folder; `told` is what it emitted."""
+
+    def __init__(self, prefix: Path) -> None:
+        self.paths, self.plan, self.told = Paths(prefix), SimpleNamespace(programs=()), []
+
+    def emit(self, _event: str, **fields: Any) -> None:
+        self.told.append((fields["capability"], fields["reason"]))
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Any:
+    """Every file of FILES is there, and recorded."""
+    for path, size in FILES.items():
+        file = tmp_path / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x" * size)
+    made = Said(tmp_path)
+    made.paths.layer_files.mkdir(parents=True)
+    package = {"count": len(FILES), "size": sum(FILES.values()), "files": FILES}
+    (made.paths.layer_files / "base.json").write_text(json.dumps({"packages": {"p": package}}))
+    return made
+
+
+def below(context: Any, path: str) -> Path:
+    """Where a path of the record is on this machine."""
+    return Path(f"{context.paths.prefix}{path}")
+
+
+def faults(context: Any) -> list[tuple[str, str]]:
+    with pytest.raises(BootError):
+        b6_programs.run(context)
+    found: list[tuple[str, str]] = context.told
+    return found
+
+
+def test_what_is_as_recorded_passes(context: Any) -> None:
+    """Files beside the recorded ones do not count."""
+    (context.paths.prefix / "opt/lib/more").touch()
+    b6_programs.run(context)
+    assert context.told == []
+
+
+def test_each_file_counts(context: Any) -> None:
+    """Two that changed places: neither count nor sum is wrong, and both are named."""
+    one, other = below(context, "/opt/lib/a"), below(context, "/opt/lib/b")
+    one.write_bytes(b"four")
+    other.write_bytes(b"thr")
+    built = "the image was built with"
+    assert faults(context) == [("/opt/lib/a", f"has 4 bytes, {built} 3"), ("/opt/lib/b", f"has 3 bytes, {built} 4")]
+
+
+def test_a_missing_file_and_a_missing_folder_are_named(context: Any) -> None:
+    """Each file that is not there, by its path."""
+    below(context, "/top").unlink()
+    below(context, "/opt/lib/deep/c").unlink()
+    below(context, "/opt/lib/deep").rmdir()
+    assert sorted(faults(context)) == [("/opt/lib/deep/c", "is missing"), ("/top", "is missing")]
+
+
+def test_a_link_is_not_the_file_that_it_leads_to(context: Any) -> None:
+    """A name that became a link has the size of the link."""
+    file = below(context, "/opt/lib/b")
+    file.rename(file.with_name("away"))
+    file.symlink_to("away" * 5)
+    assert [path for path, _ in faults(context)] == ["/opt/lib/b"]
+
+
+def test_without_records_nothing_is_asked(tmp_path: Path) -> None:
+    """The process engine has none."""
+    b6_programs.run(Said(tmp_path))  # type: ignore[arg-type]
