@@ -70,7 +70,7 @@ def _service(plan: Plan, profile: Profile, options: Options) -> dict[str, Any]:
         "volumes": [_manifest_mount(), *(_volume(row) for row in _mounted(profile, options))],
         **({"secrets": [{"source": name, "target": name} for name in plan.secrets]} if plan.secrets else {}),
         "environment": _environment(plan, options, image),
-        "ports": [yaml.Quoted(published(port)) for port in plan.ports if port.publish],
+        "ports": [yaml.Quoted(text) for text in published(plan)],
         "networks": [SERVICE],
         "restart": "on-failure:5",
         "healthcheck": _healthcheck(plan),
@@ -156,8 +156,12 @@ def _volume(row: Volume) -> dict[str, Any]:
     return {**mount, **({"read_only": True} if row.read_only else {})}
 
 
-def published(port: Port) -> str:
-    """`address:port:port`, an IPv6 literal in brackets."""
+def published(plan: Plan) -> list[str]:
+    """`address:port:port` by port number, as dclint wants them; an IPv6 literal in brackets."""
+    return [_address(row) for row in sorted(plan.ports, key=lambda row: row.port) if row.publish]
+
+
+def _address(port: Port) -> str:
     address = f"[{port.publish}]" if ":" in port.publish else port.publish
     return f"{address}:{port.port}:{port.port}"
 

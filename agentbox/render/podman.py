@@ -108,7 +108,7 @@ def _talk(plan: Plan, options: Options, image: str) -> list[str]:
     check = healthcheck(plan)
     return [
         *(f"--env={name}={value}" for name, value in container_environment(plan, options, image).items()),
-        *(f"--publish={published(port)}" for port in plan.ports if port.publish),
+        *(f"--publish={text}" for text in published(plan)),
         *(f"--label={name}={value}" for name, value in labels(plan).items()),
         f"--health-cmd={json.dumps(['CMD', *check.argv])}",
         f"--health-interval={check.interval}s",
