@@ -1,0 +1,24 @@
+"""The manifests that are shown to people are valid."""
+
+import pytest
+from catalogue import FEATURES
+
+from agentbox.features import load_features
+from agentbox.manifest import load
+from agentbox.rules import run
+from agentbox.settings import CHECKOUT
+
+FEDERATED = CHECKOUT / "tests/golden/federated-client/agentbox.toml"
+
+
+def test_the_shipped_manifest() -> None:
+    """No finding of any severity."""
+    assert run(load(CHECKOUT / "agentbox.toml"), features=load_features()).findings == ()
+
+
+@pytest.mark.parametrize("features", [FEATURES, load_features()], ids=["catalogue", "shipped"])
+def test_the_federated_client(features) -> None:  # type: ignore[no-untyped-def]
+    """Nothing but what this release does not serve yet."""
+    report = run(load(FEDERATED), features=features, environment=None)
+    assert {found.code for found in report.findings} <= {"E606"}
+    assert report.not_evaluated == ()
