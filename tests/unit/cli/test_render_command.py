@@ -7,7 +7,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from agentbox.cli.main import cli
+from agentbox.features import enabled, load_features
 from agentbox.lockfile import write
+from agentbox.manifest import load
+from agentbox.render.kubernetes import PodSecurityError
 from agentbox.testing.plans import lock_of, manifest_bytes
 
 IMAGE = "agentbox:1@sha256:" + "a" * 64
@@ -89,3 +92,20 @@ def test_a_project_folder_is_mounted_where_a_folder_can_be(folder: Path) -> None
     assert _render(folder, "devcontainer", *flags, "--out", str(folder / "out")).return_value == 0
     assert f"source: {project}" in (folder / "out/docker-compose.yml").read_text().replace("'", "")
     assert "a folder of this host" in str(_render(folder, "kubernetes", *flags).exception)
+
+
+def test_an_exception_that_pod_security_does_not_admit_must_be_allowed(folder: Path) -> None:
+    """Exit 1 names exception, level and field; the level that it names is enough."""
+    text = (
+        "[skills.browser]\nplaywright = true\n[security]\naudit_acknowledged = true\n"
+        '[security.exceptions.playwright]\ncap_add = ["CHOWN"]\nreason = "a test of what widens"\n'
+    )
+    (folder / "agentbox.toml").write_bytes(manifest_bytes(text))
+    features = enabled(load(folder / "agentbox.toml"), load_features())
+    (folder / "agentbox.lock").write_bytes(write(lock_of(features, "x86_64-linux", "aarch64-linux")))
+    refused = _render(folder, "kubernetes", "--image-ref", IMAGE).exception
+    assert isinstance(refused, PodSecurityError)
+    assert refused.exit_code == 1
+    assert "security.exceptions.playwright needs baseline" in refused.message
+    assert "capabilities.add CHOWN" in refused.message
+    assert _render(folder, "kubernetes", "--image-ref", IMAGE, "--allow-psa", "baseline").return_value == 0
