@@ -1,7 +1,7 @@
 """The seccomp fingerprint: harmless calls whose answer tells whether the box's own list is in force.
 
 Each refused call has arguments that the kernel itself would answer with another error than EPERM (invalid address,
-descriptor or process), hence EPERM comes from the list. `kcmp` and `ptrace` are allowed by the engines'
+descriptor or process), hence EPERM comes from the list. `get_robust_list`, `kcmp` and `ptrace` are allowed by the engines'
 stock lists, so they tell our list from theirs; `pidfd_open` is allowed by ours, and shows that the question works.
 """
 
@@ -30,6 +30,7 @@ def _refused(name: str, x86_64: int, aarch64: int, *arguments: int) -> Call:
 
 CALLS: tuple[Call, ...] = (
     _refused("add_key", 248, 217, 0, 0, 0, 0, 0),
+    _refused("get_robust_list", 274, 100, -1, 0, 0),
     _refused("kcmp", 312, 272, 0, 0, 99, 0, 0),
     _refused("keyctl", 250, 219, -1),
     Call("pidfd_open", {"x86_64": 434, "aarch64": 434}, (-1, 0), "EINVAL"),

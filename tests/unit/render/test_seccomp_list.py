@@ -91,7 +91,18 @@ def test_agents_can_be_confined_further(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["mount", "unshare", "setns", "bpf", "ptrace", "keyctl", "add_key", "io_uring_setup", "userfaultfd", "kcmp"]
+    "name",
+    [
+        *("mount", "unshare", "setns", "bpf", "ptrace", "keyctl", "add_key", "io_uring_setup", "userfaultfd", "kcmp"),
+        *(
+            "process_vm_writev",
+            "pidfd_getfd",
+            "get_robust_list",
+            "process_mrelease",
+            "memfd_secret",
+            "name_to_handle_at",
+        ),
+    ],
 )
 def test_these_are_refused(name: str) -> None:
     """Each of them was part of escapes, or reaches other processes of the same user."""
