@@ -13,7 +13,7 @@ from agentbox.plan.model import Device, Plan, Port, Tmpfs, Volume
 from agentbox.plan.names import WORKSPACE
 from agentbox.plan.network import healthcheck
 from agentbox.render import yaml
-from agentbox.render.options import IMAGE_VARIABLE, Options, container_environment, labels, reference
+from agentbox.render.options import IMAGE_LABEL, IMAGE_VARIABLE, Options, container_environment, labels, reference
 from agentbox.settings import Paths
 
 COMPOSE_FILE = "docker-compose.yml"
@@ -75,7 +75,7 @@ def _service(plan: Plan, profile: Profile, options: Options) -> dict[str, Any]:
         "restart": "on-failure:5",
         "healthcheck": _healthcheck(plan),
         "logging": {"driver": "json-file", "options": {"max-file": yaml.Quoted("3"), "max-size": yaml.Quoted("10m")}},
-        "labels": {name: yaml.Quoted(value) for name, value in labels(plan).items()},
+        "labels": {name: yaml.Quoted(value) for name, value in {**labels(plan), IMAGE_LABEL: image}.items()},
         "user": yaml.Quoted(profile.user),
         **_capabilities(profile),
         **_limits(plan, profile),

@@ -8,6 +8,7 @@ from agentbox.plan.model import Plan
 from agentbox.render.errors import RenderError
 
 IMAGE_VARIABLE = "AGENTBOX_IMAGE_REF"
+IMAGE_LABEL = "org.agentbox.image-ref"  # what the container was made from; with its digest, or an image id
 _HOOK_PREFIX = "AGENTBOX_TEST_"
 
 

@@ -9,7 +9,7 @@ from agentbox.plan.names import WORKSPACE
 from agentbox.plan.network import healthcheck
 from agentbox.render.compose import published, size, tmpfs
 from agentbox.render.errors import RenderError
-from agentbox.render.options import Options, container_environment, labels, tag
+from agentbox.render.options import IMAGE_LABEL, Options, container_environment, labels, tag
 from agentbox.settings import Paths
 
 _BOX = Paths()
@@ -109,7 +109,7 @@ def _talk(plan: Plan, options: Options, image: str) -> list[str]:
     return [
         *(f"--env={name}={value}" for name, value in container_environment(plan, options, image).items()),
         *(f"--publish={text}" for text in published(plan)),
-        *(f"--label={name}={value}" for name, value in labels(plan).items()),
+        *(f"--label={name}={value}" for name, value in {**labels(plan), IMAGE_LABEL: image}.items()),
         f"--health-cmd={json.dumps(['CMD', *check.argv])}",
         f"--health-interval={check.interval}s",
         f"--health-timeout={check.timeout}s",

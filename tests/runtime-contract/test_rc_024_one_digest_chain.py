@@ -21,6 +21,7 @@ def test_rc_024(running_docker: DockerBox) -> None:
         values = {place[f"org.agentbox.{name}-digest"] for place in places} | {sentinel[name], meta[f"{name}_digest"]}
         assert len(values) == 1, (name, values)
         assert re.fullmatch(r"sha256:[0-9a-f]{64}", values.pop())
+    assert container["org.agentbox.image-ref"] == box.inspect()["Image"] == sentinel["image"] == meta["image"]["digest"]
     closure = {
         labels["org.agentbox.closure-digest"], box.image.closure_digest, sentinel["closure"], meta["image"]["closure_digest"],
         f"sha256:{_closure(box)}",

@@ -26,7 +26,8 @@ def test_every_grant_and_limit_of_the_compose_file_is_in_the_arguments() -> None
     assert _values(argv, "pids-limit") == [str(service["pids_limit"])]
     assert _values(argv, "user") == [service["user"]]
     assert _values(argv, "cap-drop") == service["cap_drop"]
-    assert _values(argv, "label") == [f"{name}={value}" for name, value in service["labels"].items()]
+    labels = {**service["labels"], "org.agentbox.image-ref": IMAGE}  # compose takes it from .env
+    assert _values(argv, "label") == [f"{name}={value}" for name, value in labels.items()]
     names = {row.partition("=")[0] for row in _values(argv, "env")}
     assert names == set(service["environment"])
 
