@@ -5,7 +5,7 @@ from fnmatch import translate
 from typing import Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pattern_samples import PATTERNS, VALUES
 
@@ -13,16 +13,19 @@ from agentbox.manifest.patterns import OPERATIONS, SCOPES, HostPattern, PathPatt
 from agentbox.manifest.patterns.hosts import split_address
 from agentbox.manifest.sections import policies
 
+ANY_PACE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 GLOBS = st.text("ab*?", max_size=6)
 TEXTS = st.text("abc", max_size=6)
 
 
+@ANY_PACE
 @given(GLOBS, TEXTS)
 def test_a_glob_matches_what_the_standard_library_says(glob: str, text: str) -> None:
     """`*` and `?`, judged by fnmatch."""
     assert globs.matches(glob, text) == (re.match(translate(glob), text) is not None)
 
 
+@ANY_PACE
 @given(GLOBS, GLOBS, TEXTS)
 def test_glob_relations_are_sound(wide: str, narrow: str, text: str) -> None:
     """covers: every text of the narrow one is in the wide one. No overlap: no text is in both."""
@@ -32,6 +35,7 @@ def test_glob_relations_are_sound(wide: str, narrow: str, text: str) -> None:
         assert globs.overlaps(wide, narrow)
 
 
+@ANY_PACE
 @given(st.text("ab*", max_size=6), GLOBS)
 def test_covers_misses_nothing_without_question_marks(wide: str, narrow: str) -> None:
     """Where it says no there is a text that shows it: the alphabet has a letter that no glob names."""
@@ -53,6 +57,7 @@ def _all_texts(glob: str) -> list[str]:
 def test_relations_are_sound(scope: Scope) -> None:
     """For every scope: what a covered pattern matches the covering one matches; disjoint patterns share no value."""
 
+    @ANY_PACE
     @given(PATTERNS[scope], PATTERNS[scope], VALUES[scope])
     def check(wide: str, narrow: str, value: str) -> None:
         a, b = parse(scope, wide), parse(scope, narrow)
@@ -71,6 +76,7 @@ def test_relations_are_sound(scope: Scope) -> None:
 def test_covers_is_an_order(scope: Scope) -> None:
     """Each covers itself, and a chain of two holds end to end."""
 
+    @ANY_PACE
     @given(PATTERNS[scope], PATTERNS[scope], PATTERNS[scope])
     def check(first: str, second: str, third: str) -> None:
         a, b, c = (parse(scope, text) for text in (first, second, third))
@@ -85,6 +91,7 @@ def test_covers_is_an_order(scope: Scope) -> None:
 def test_a_pattern_as_text_is_itself(scope: Scope) -> None:
     """Printing and parsing give the same set."""
 
+    @ANY_PACE
     @given(PATTERNS[scope])
     def check(text: str) -> None:
         assert parse(scope, str(parse(scope, text))) == parse(scope, text)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pattern_samples import PATTERNS, VALUES
 
@@ -51,7 +51,7 @@ def test_not_beyond_means_nothing_more(scope: Scope) -> None:
     """Whatever the narrower one allows the wider one allows, denials on either side included."""
     requests = st.tuples(VALUES[scope], st.sampled_from(["", "GET", "POST"]), st.sampled_from(["", "/a", "/a/b", "/b"]))
 
-    @settings(max_examples=400)
+    @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(written(scope), written(scope), st.lists(requests, min_size=1, max_size=8))
     def check(narrow: list[Rule], wide: list[Rule], asked: list[tuple[str, str, str]]) -> None:
         child, parent = policy(scope, narrow), policy(scope, wide)
@@ -65,6 +65,7 @@ def test_not_beyond_means_nothing_more(scope: Scope) -> None:
     check()
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(written("fs"), VALUES["fs"])
 def test_what_is_allowed_is_granted(rules: list[Rule], value: str) -> None:
     """`grants` leaves nothing out."""
