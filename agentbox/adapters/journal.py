@@ -1,7 +1,6 @@
 """How core code writes to the journal: an event, or a count of what was lost; never a failure of the caller's own work."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -93,10 +92,9 @@ class Journal:
         return (await self._events.append([event]))[0]
 
     async def drain(self) -> None:
-        """Waits for every record under way."""
+        """Waits for every record under way. A caller that waits no longer than some time is let go when it is over."""
         while self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait(set(self._tasks))
+            await asyncio.wait(set(self._tasks))
 
 
 async def _nothing(work: Awaitable[object]) -> None:
