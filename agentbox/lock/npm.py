@@ -76,19 +76,34 @@ def _locked(feature: str, wanted: Wanted, archs: Sequence[str], pins: Mapping[st
     specs = {spec.folder: spec for arch in archs for spec in npm_specs(wanted.npm, arch)}
     kept = {path.partition(_MODULES)[2]: pins[path] for path in pins if path.startswith(f"{feature}/{_MODULES}")}
     packages = _ask(feature, specs, kept)
-    if kept and not _all_there(specs, packages):
+    if kept and _absent(specs, packages):
         packages = _ask(feature, specs, {})
-    for folder, spec in specs.items():
-        if f"{_MODULES}{folder}" not in packages:
-            raise ResolveError(
-                f"cannot resolve npm packages of {feature}: the registry does not serve {spec.name} {spec.range}",
-                "Mend the feature's list.",
-            )
+    if absent := _absent(specs, packages):
+        raise ResolveError(
+            f"cannot resolve npm packages of {feature}: the registry does not serve {absent}",
+            "Mend the feature's list.",
+        )
     return packages
 
 
-def _all_there(specs: Mapping[str, NpmSpec], packages: Mapping[str, Any]) -> bool:
-    return all(f"{_MODULES}{folder}" in packages for folder in specs)
+def _absent(specs: Mapping[str, NpmSpec], packages: Mapping[str, Any]) -> str:
+    """The first package that was asked for, or that one of the others requires, and that npm left out; "" for none."""
+    for folder, spec in specs.items():
+        if f"{_MODULES}{folder}" not in packages:
+            return f"{spec.name} {spec.range}"
+    for path, row in packages.items():
+        for name, wanted in row.get("dependencies", {}).items() if path else ():
+            if not any(f"{place}{_MODULES}{name}" in packages for place in _places_up(path)):
+                return f"{name} {wanted}, which {_name(path, row)} needs"
+    return ""
+
+
+def _places_up(path: str) -> Iterator[str]:
+    """Where Node looks for what a package requires: below it, then below each package that holds it."""
+    while path:
+        yield f"{path}/"
+        path = path.rpartition(_MODULES)[0].rstrip("/")
+    yield ""
 
 
 def _ask(feature: str, specs: Mapping[str, NpmSpec], kept: Mapping[str, str]) -> Mapping[str, Any]:
