@@ -16,6 +16,7 @@ from manifests import Wanted
 
 from agentbox.features import Feature
 from agentbox.image import read_archive
+from agentbox.lockfile import read
 from agentbox.settings import CHECKOUT
 
 _SIZES = """
@@ -43,7 +44,7 @@ class Row:
     commands: dict[str, bool] = field(default_factory=dict)
     compressed: dict[str, int] = field(default_factory=dict)  # bytes by layer of features
     unpacked: dict[str, int] = field(default_factory=dict)
-    files: dict[str, int] = field(default_factory=dict)  # locked files of it by source
+    files: dict[str, int] = field(default_factory=dict)  # locked files of it by table of the lock
     seconds: dict[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -93,12 +94,9 @@ class Trial:
         shutil.copyfile(CHECKOUT / "agentbox.lock", lock)
         self._must(row, "lock", "lock", seconds=_LOCK_SECONDS)
         row.locks = True
-        row.files = dict.fromkeys(("debian", "wheels", "npm"), 0)
-        for line in lock.read_text().splitlines():
-            if line.startswith("["):
-                table = line.strip("[]").partition(".")[0]
-            elif f'"{row.feature}"' in line.partition("features = [")[2].partition("]")[0]:
-                row.files[table] += 1
+        for table, entries in read(lock).tables():
+            mine = [entry for entry in entries if row.feature in getattr(entry, "features", ())]
+            row.files[table] = len(mine)
 
     def _build(self, row: Row) -> None:
         self._must(row, "build", "build", seconds=_BUILD_SECONDS)
