@@ -1,8 +1,9 @@
 """One-shot runs: input in, output and exit out, nothing left behind."""
 
 import asyncio
-import json
 from dataclasses import replace
+
+import structlog
 
 from agentbox.adapters.errors import ValidationError
 from agentbox.adapters.orchestrator.contract import AgentSpec, RunResult
@@ -12,7 +13,9 @@ from agentbox.agents.entry import Entry
 from agentbox.agents.life import Life
 from agentbox.agents.streams import Reader, StreamLog
 from agentbox.agents.table import Asker, Table
+from agentbox.supervision.files import read_json, replace_json
 
+log = structlog.get_logger()
 MOST_OUTPUT = 8 << 20  # bytes a stream
 _RESULT = "result.json"
 
@@ -80,10 +83,20 @@ def _one_shot(spec: AgentSpec, stdin: bytes, seconds: float) -> AgentSpec:
 
 
 def _store(stream: StreamLog, result: RunResult) -> None:
-    if stream.folder.exists():
-        (stream.folder / _RESULT).write_text(json.dumps(result.to_wire()), encoding="utf-8")
+    """For whoever asks again. A disk that takes none costs only that: the caller of now has the answer."""
+    if not stream.folder.exists():
+        return
+    try:
+        replace_json(stream.folder / _RESULT, result.to_wire(), mode=0o600, durable=False)
+    except OSError as error:
+        log.error("answer of a run is not kept", folder=stream.folder.name, reason=error.strerror)
 
 
 def _stored(stream: StreamLog) -> RunResult | None:
-    path = stream.folder / _RESULT
-    return RunResult.from_wire(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+    """None where there is none that can be read."""
+    try:
+        found = read_json(stream.folder / _RESULT)
+    except (OSError, ValueError) as error:
+        log.error("answer of a run is unreadable", folder=stream.folder.name, reason=str(error))
+        return None
+    return None if found is None else RunResult.from_wire(found)
