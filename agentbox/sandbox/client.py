@@ -169,7 +169,9 @@ class Launcher:
         if self._commands is not None:
             await self._buried[number]  # the launcher has ended what a killed reaper left
         agent.control.close()
-        agent.ended.set_result(_ended(json.loads(line) if line else {}, self._forget(number)))
+        ended = _ended(json.loads(line) if line else {}, self._forget(number))
+        if not agent.ended.done():  # whoever waited for it may have given up
+            agent.ended.set_result(ended)
 
 
 async def _first_word(control: Control, launch: Launch) -> Started:
