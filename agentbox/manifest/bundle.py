@@ -12,18 +12,36 @@ from typing import Any, Final
 from agentbox.manifest.shipped import schema_dir
 
 _URN: Final = "urn:agentbox:schema:"
+_WORDS: Final = "#/$defs/common/$defs/"
 BUNDLE: Final = "agentbox.bundle.json"
 
 
 @cache
 def bundle() -> dict[str, Any]:
-    """Root and sections with local references only. Do not change the result."""
+    """Root and sections in one, with local references to tables only. Do not change the result.
+
+    Type words stand where they are used: some language servers show nothing of what is written beside a reference.
+    """
     folder = schema_dir()
     root = _read(folder / "agentbox.schema.json")
     stems = ["common", *(reference["$ref"].removeprefix(_URN) for reference in root["properties"].values())]
     sections = {stem: _localised(_read(folder / f"sections/{stem}.json"), stem) for stem in stems}
     document: dict[str, Any] = _localised(root, "")
-    return {**document, "$defs": sections}
+    return {**document, "$defs": _with_words(sections, sections["common"]["$defs"])}
+
+
+def _with_words(value: Any, words: dict[str, Any]) -> Any:
+    """The same with each reference to a type word replaced by the word; what is written beside the reference wins."""
+    if isinstance(value, list):
+        return [_with_words(item, words) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {name: _with_words(item, words) for name, item in value.items()}
+    reference = kept.get("$ref", "")
+    if not isinstance(reference, str) or not reference.startswith(_WORDS):
+        return kept
+    del kept["$ref"]
+    return {**_with_words(words[reference.removeprefix(_WORDS)], words), **kept}
 
 
 def properties() -> Iterator[tuple[str, dict[str, Any]]]:

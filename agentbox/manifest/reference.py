@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from agentbox.manifest.bundle import bundle, properties, resolved
+from agentbox.manifest.bundle import BUNDLE, bundle, properties, resolved
 from agentbox.manifest.conditions import Condition, conditions
 from agentbox.manifest.keys import KeySpec, generic, keys
 from agentbox.manifest.spelling import spell
@@ -28,6 +28,9 @@ No credential is ever a value here: keys that end in `_env` hold the name of an 
 | boot | `agentbox restart` of the same container |
 | recreate | `agentbox up`: the same image, a new container |
 | rebuild | `agentbox up`: a new image, then a new container |
+
+The first line `#:schema ./schema/{BUNDLE}` gives editors completion, explanations and marks while typing; Taplo (Even
+Better TOML) and Tombi are tested.
 
 Choices of the schema that this release does not have yet are refused by rule E606 (docs/rules.md).
 """

@@ -169,7 +169,7 @@ def test_maps_take_names_only() -> None:
     maps = {path: schema for path, schema in properties() if isinstance(schema.get("additionalProperties"), dict)}
     assert set(maps) == {"providers", "agents", "policies"}
     for schema in maps.values():
-        assert schema["propertyNames"] == {"$ref": "#/$defs/common/$defs/name"}
+        assert schema["propertyNames"] == bundle()["$defs"]["common"]["$defs"]["name"]
         assert resolved(schema["additionalProperties"])["additionalProperties"] is False
 
 

@@ -1,6 +1,6 @@
 """The judges that others wrote find nothing in the compose file: its schema and compose-lint.
 
-The installed Compose reads it in every real box; `make dclint` runs the style checker over the golden files.
+The installed Compose reads it in every real box; RC-025 runs the style checker over the golden files.
 """
 
 import json
