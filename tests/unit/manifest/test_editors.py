@@ -27,7 +27,9 @@ NO_TAPLO = not NODE or not (TAPLO.parent / "node_modules/@taplo/lsp").is_dir()
     scope="module",
     params=[
         "tombi",
-        pytest.param("taplo", marks=pytest.mark.skipif(NO_TAPLO, reason="Taplo runs on Node.js: npm ci --prefix tests/tools")),
+        pytest.param(
+            "taplo", marks=pytest.mark.skipif(NO_TAPLO, reason="Taplo runs on Node.js: npm ci --prefix tests/tools")
+        ),
     ],
 )
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LanguageServer]:
