@@ -245,6 +245,21 @@ class Paths:
     def screenshots(self) -> Path:
         return self.tmp / "screenshots"
 
+    @cached_property
+    def desktop(self) -> Path:
+        """Cookies and settings of the desktop's programs for this boot (0700)."""
+        return self.run / "desktop"
+
+    @cached_property
+    def x_socket(self) -> Path:
+        """Where the display :1 listens."""
+        return self.tmp / ".X11-unix/X1"
+
+    @cached_property
+    def user_runtime(self) -> Path:
+        """`XDG_RUNTIME_DIR` of the box's user."""
+        return self.at("/run/user/1000")
+
 
 @dataclass(frozen=True)
 class HostPaths:

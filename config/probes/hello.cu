@@ -1,0 +1,12 @@
+#include <cstdio>
+#include <thrust/execution_policy.h>
+#include <thrust/for_each.h>
+
+__global__ void add(int *sum) { atomicAdd(sum, static_cast<int>(threadIdx.x)); }
+
+int main() {
+    int *sum = nullptr;
+    if (cudaMallocManaged(&sum, sizeof *sum) != cudaSuccess) return 1;
+    add<<<1, 32>>>(sum);
+    return cudaDeviceSynchronize() == cudaSuccess ? 0 : 1;
+}
