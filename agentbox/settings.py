@@ -251,11 +251,6 @@ class Paths:
         return self.run / "desktop"
 
     @cached_property
-    def x_socket(self) -> Path:
-        """Where the display :1 listens."""
-        return self.tmp / ".X11-unix/X1"
-
-    @cached_property
     def user_runtime(self) -> Path:
         """`XDG_RUNTIME_DIR` of the box's user."""
         return self.at("/run/user/1000")

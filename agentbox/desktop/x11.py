@@ -35,7 +35,7 @@ def server(port: str, resolution: str, password_file: str) -> None:
 def session() -> None:
     """Becomes the window manager once the display is there."""
     paths = box()
-    wait_for(paths.x_socket)
+    wait_for(paths.tmp / ".X11-unix" / f"X{DISPLAY.lstrip(':')}")
     notify(paths, SESSION)
     become(["/usr/bin/openbox", "--sm-disable"], {"DISPLAY": DISPLAY, "XAUTHORITY": str(_cookie(paths))})
 
