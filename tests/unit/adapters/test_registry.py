@@ -43,7 +43,11 @@ def test_a_shipped_class_says_what_it_is(slot, impl):
             "external-pg",
             'adapters.beads.use = "external-pg" has no class in this release; allowed: local-sqlite, off',
         ),
-        ("memory", "local-sqlite", 'adapters.memory.use = "local-sqlite" has no class in this release; allowed: off'),
+        (
+            "memory",
+            "external-pg",
+            'adapters.memory.use = "external-pg" has no class in this release; allowed: local-sqlite, off',
+        ),
     ],
 )
 def test_a_use_without_a_class_is_refused_by_name(slot, impl, sentence):
