@@ -18,8 +18,9 @@ _OWN: Final[Mapping[str, Any]] = {
     "desktop.resolution": "1280x720",
     "image.suite": "bookworm",
     "resources.stop_seconds": 60,
+    "security.exceptions.desktop.inherits": [],
 }
-"""Values of keys with a pattern of their own, and one that leaves every program the time it asks for."""
+"""Values of keys with a pattern of their own, one that leaves every program the time it asks for, and one without a cycle."""
 _SECOND: Final[Mapping[str, Any]] = {
     "command_line": ["bash"],
     "env": "OTHER_NAME",

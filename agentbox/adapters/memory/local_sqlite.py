@@ -38,6 +38,7 @@ class LocalSqliteMemory(Adapter):
             int(cfg.option("namespace_size", 256 << 20)), int(cfg.option("namespace_entries", 50_000))
         )
         self._embedder: Embedder | None = None
+        self._swept = 0  # milliseconds since 1970
         self._sweeper: asyncio.Task[None] | None = None
 
     async def open(self, deadline: Deadline) -> None:
@@ -82,6 +83,8 @@ class LocalSqliteMemory(Adapter):
         stored, extra = checks.check_value(value), checks.check_metadata(metadata)
         vector = await _vector(embedder, words)
         now = self._now()
+        if now - self._swept >= SWEEP_SECONDS * 1000:  # what has expired must not stand in the way of a quota
+            await self._forget()
         draft = Draft(
             namespace, key, stored, words, extra, dict(metadata), vector, None if ttl_s is None else now + 1000 * ttl_s
         )
@@ -148,10 +151,14 @@ class LocalSqliteMemory(Adapter):
 
     async def _sweep(self) -> None:
         while True:
-            await self.deps.clock.sleep(SWEEP_SECONDS)
+            await asyncio.sleep(SWEEP_SECONDS)
             with suppress(AdapterError):  # health tells; the next round tries again
-                while await self._db.write(lambda db: rows.sweep(db, self._now())):
-                    continue
+                await self._forget()
+
+    async def _forget(self) -> None:
+        self._swept = now = self._now()
+        while await self._db.write(lambda db: rows.sweep(db, now)):
+            continue
 
     def _now(self) -> int:
         return int(self.deps.clock.now().timestamp() * 1000)

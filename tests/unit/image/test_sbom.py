@@ -1,6 +1,8 @@
 """The bill lists what the lock put into the image, the same bytes each time, and every file has its owner."""
 
+import io
 import json
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,14 @@ DEP5 = b"Format: x\n\nFiles: *\nCopyright: someone\nLicense: GPL-2+\n\nFiles: de
 
 
 @pytest.fixture
-def spec(make_deb: Callable[..., Path], make_wheel: Callable[..., Path]) -> dict[str, Any]:
+def spec(make_deb: Callable[..., Path], make_wheel: Callable[..., Path], tmp_path: Path) -> dict[str, Any]:
     """One package of each kind."""
+    described = json.dumps({"name": "@scope/x", "license": "ISC"}).encode()
+    npm = tmp_path / "x-3.0.tgz"
+    with tarfile.open(npm, "w:gz") as tar:
+        info = tarfile.TarInfo("package/package.json")
+        info.size = len(described)
+        tar.addfile(info, io.BytesIO(described))
     deb = make_deb("git", {"./usr/share/doc/git/copyright": DEP5})
     wheel = make_wheel("thing", {"thing.py": ""}, metadata="License-Expression: MIT OR Apache-2.0\n")
 
@@ -38,7 +46,7 @@ def spec(make_deb: Callable[..., Path], make_wheel: Callable[..., Path]) -> dict
 
     return {
         "arch": "amd64", "suite": "trixie", "deb": [row("git", deb)], "wheel": [row("thing", wheel, "1.0")],
-        "npm": [row("@scope/x", deb, "3.0")],
+        "npm": [row("@scope/x", npm, "3.0")],
     }  # fmt: skip
 
 
@@ -58,6 +66,7 @@ def test_the_bill_is_valid_and_complete(spec: dict[str, Any]) -> None:
     assert thing["hashes"] == [{"alg": "SHA-256", "content": "a" * 64}]
     assert thing["licenses"] == [{"license": {"name": "MIT OR Apache-2.0"}}]
     assert {"name": "agentbox:features", "value": "core"} in thing["properties"]
+    assert found["pkg:npm/%40scope/x@3.0"]["licenses"] == [{"license": {"id": "ISC"}}]
 
 
 def test_the_bill_is_a_function_of_its_input(spec: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ import copy
 import json
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -69,9 +70,13 @@ def masked(text: str, plan: Plan) -> str:
 def engine(manifest: Manifest) -> dict[str, str]:
     """What a container engine or a cluster is given. The manifest's own text and the NetworkPolicy are left out."""
     plan = plan_of(manifest)
-    given = Given(plan, b"", IMAGE)
-    files = {path: text for name in sorted(set(TARGETS) - IN_THE_BOX) for path, text in TARGETS[name](given).items()}
-    return {path: masked(_without_network_policy(path, text.decode()), plan) for path, text in files.items()}
+    bare = replace(plan, exceptions=tuple(replace(delta, devices=()) for delta in plan.exceptions))
+    found: dict[str, str] = {}
+    for name in sorted(set(TARGETS) - IN_THE_BOX):
+        shown = bare if name == "kubernetes" else plan  # a cluster refuses plain devices
+        for path, text in TARGETS[name](Given(shown, b"", IMAGE)).items():
+            found[path] = masked(_without_network_policy(path, text.decode()), shown)
+    return found
 
 
 def _without_network_policy(path: str, text: str) -> str:
