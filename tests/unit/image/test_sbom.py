@@ -66,7 +66,7 @@ def test_the_bill_is_valid_and_complete(spec: dict[str, Any]) -> None:
     assert thing["hashes"] == [{"alg": "SHA-256", "content": "a" * 64}]
     assert thing["licenses"] == [{"license": {"name": "MIT OR Apache-2.0"}}]
     assert {"name": "agentbox:features", "value": "core"} in thing["properties"]
-    assert found["pkg:npm/%40scope/x@3.0"]["licenses"] == [{"license": {"id": "ISC"}}]
+    assert found["pkg:npm/%40scope/x@3.0"]["licenses"] == [{"license": {"name": "ISC"}}]
 
 
 def test_the_bill_is_a_function_of_its_input(spec: dict[str, Any]) -> None:
