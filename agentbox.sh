@@ -9,6 +9,7 @@ umask 022
 
 say() { printf '%s\n' "$*" >&2; }
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+apt() { as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -qq -y -o DPkg::Lock::Timeout=120 "$@"; }
 usable() { "$1" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
 consented() {
@@ -28,25 +29,31 @@ find_python() {
   return 1
 }
 
-if ! find_python; then
+install_python() {
   if ! command -v apt-get >/dev/null || ! consented "$@"; then
-    say 'cannot run agentbox: it needs Python 3.11 or later with its venv module'
+    say 'agentbox: cannot run: it needs Python 3.11 or later with its venv module'
     say '  Run: apt-get install python3 python3-venv   (or give --yes)'
     exit 3
   fi
+  exec 9<"$0"
+  flock 9 # two at once take turns
+  if find_python; then return; fi
   say 'installing python3 and python3-venv ...'
   log=$(mktemp)
-  if ! { as_root apt-get -qq update && as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install python3 python3-venv; } >"$log" 2>&1; then
-    tail -n 20 "$log" >&2
-    say "cannot install Python: apt failed (its output is above and in $log)"
+  # What an installation that was cut off left half-done is finished first; should that fail, apt says why.
+  if ! { as_root dpkg --configure --pending; apt update && apt --no-install-recommends install python3 python3-venv; } >"$log" 2>&1; then
+    say "agentbox: cannot install Python: $({ grep '^E: ' "$log" || cat "$log"; } | tail -n 1)"
+    say "  The whole output is in $log. Mend what it names (the network, disk space), then run the command again."
     exit 3
   fi
   rm -f "$log"
-  find_python || { say 'cannot run agentbox: Debian installed no Python 3.11 or later'; exit 3; }
-fi
+  find_python || { say 'agentbox: cannot run: Debian installed no Python 3.11 or later'; exit 3; }
+}
+
+trap 'say "agentbox: interrupted"; exit 130' INT HUP TERM
+find_python || install_python "$@"
+exec 9<&-
 
 wanted=$(sha256sum "$here/requirements.host" | cut -d ' ' -f 1)
-if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ]; then
-  "$python" "$here/agentbox/bootstrap_host.py" "$here" "$wanted" || exit 3
-fi
+if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ]; then "$python" "$here/agentbox/bootstrap_host.py" "$here" "$wanted"; fi
 exec "$venv/bin/python" -m agentbox "$@"
