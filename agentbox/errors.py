@@ -1,5 +1,6 @@
 """The root of every error that a user may meet, and the exit codes of the CLI (box.md 8)."""
 
+import signal
 from enum import IntEnum
 
 
@@ -33,3 +34,8 @@ class AgentboxError(Exception):
         self.hint = hint
         if exit_code is not None:
             self.exit_code = exit_code
+
+
+def ending(code: int) -> str:
+    """How a program ended that said nothing: its exit code, or the signal (`code` below 0) that killed it."""
+    return f"exit code {code}" if code >= 0 else f"it was killed ({signal.Signals(-code).name})"

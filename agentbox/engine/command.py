@@ -8,10 +8,11 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from agentbox.engine.interrupts import held_back
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.errors import AgentboxError, ExitCode, ending
 from agentbox.settings import environment
 
 _TAIL = 20
+_COMPOSE_END = "Encountered errors while bringing up the project."  # of compose 1.29, after the errors
 
 
 def run(
@@ -44,7 +45,7 @@ def run(
             f"cannot {doing}: {argv[0]} did not end in {timeout:.0f} s", hint, exit_code=exit_code
         ) from error
     if done.returncode != 0:
-        said = done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}"
+        said = done.stderr.strip() or done.stdout.strip() or ending(done.returncode)
         raise AgentboxError(f"cannot {doing}: {reason(said)}", hint, exit_code=exit_code)
     return done.stdout
 
@@ -52,7 +53,8 @@ def run(
 def reason(said: str) -> str:
     """The line that says why, then, behind a bar each, the others that lead up to it."""
     lines = [line.rstrip() for line in said.splitlines() if line.strip()][-_TAIL:]
-    why = next((line for line in reversed(lines) if "error" in line.lower()), lines[-1])
+    telling = [line for line in lines if "error" in line.lower() and line.strip() != _COMPOSE_END]
+    why = telling[-1] if telling else lines[-1]
     rest = [f"  | {line}" for line in lines if line is not why]
     return "\n".join([why.strip(), *rest])
 

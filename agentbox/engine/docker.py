@@ -17,6 +17,7 @@ from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.errors import AgentboxError, ExitCode
 
 FOLDER_LABEL = "com.docker.compose.project.working_dir"
+_SHORTEST_NAME = 2  # docker's own rule: [a-zA-Z0-9][a-zA-Z0-9_.-]+
 _QUESTION_SECONDS = 20
 PROJECT_LABEL = "com.docker.compose.project"
 
@@ -35,7 +36,13 @@ class Docker:
         return succeeds(["docker", "image", "inspect", reference])
 
     def check(self, start: Start) -> None:
-        """Raises AgentboxError for what would stop `start`: exit 7 for a port or a name that is taken, 3 for limits."""
+        """Raises AgentboxError for what would stop `start`: exit 7 for a port or a name that is taken, 3 for limits,
+        1 for a name that docker does not take."""
+        if len(start.plan.name) < _SHORTEST_NAME:
+            raise AgentboxError(
+                f"cannot start the box {start.plan.name}: docker takes names of two characters and more",
+                "Give this box another name ([meta] name in the manifest), or use --engine process.",
+            )
         found = self._inspect(start.plan.name)
         if found is not None and not _ours(found, start.state):
             folder = (found["Config"]["Labels"] or {}).get(FOLDER_LABEL, "something else")

@@ -9,9 +9,10 @@ from typing import Final
 
 from agentbox.engine import reach
 from agentbox.engine.command import run
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.errors import AgentboxError, ExitCode, ending
 
 _PORT: Final = re.compile(r"(?:bind for|listen tcp\d?)[^\n]*?:(?P<port>\d+)[^\n]*(?:allocated|in use)", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"listen tcp\d? \[?(?P<address>[^]\s]+?)\]?:\d+: bind: cannot assign requested address")
 _FULL: Final = "no space left on device"
 _NAME: Final = re.compile(r"The container name \"?/?(?P<name>[^\"]+)\"? is already in use", re.IGNORECASE)
 
@@ -23,7 +24,7 @@ def docker(arguments: Sequence[str], *, doing: str, timeout: float = 300, whole:
 
 def explained(call: Callable[[], str], doing: str) -> str:
     """Runs `call`. An error of it is told by its cause: a daemon that is gone, a port or a name that is taken (exit 7),
-    a full disk; else as it is (exit 6)."""
+    an address that this host does not have (exit 3), a full disk; else as it is (exit 6)."""
     try:
         return call()
     except AgentboxError as error:
@@ -41,6 +42,12 @@ def _by_cause(error: AgentboxError, doing: str) -> AgentboxError:
             f"cannot {doing}: port {found['port']} is taken on this host",
             "Stop what listens there, or give this box another port in the manifest.",
             exit_code=ExitCode.BUSY,
+        )
+    if found := _ADDRESS.search(text):
+        return AgentboxError(
+            f"cannot {doing}: this host has no address {found['address']}",
+            "Mend publish_address in the manifest: 127.0.0.1, or an address that `ip address` lists.",
+            exit_code=ExitCode.PREREQUISITE,
         )
     if found := _NAME.search(text):
         return AgentboxError(
@@ -75,4 +82,4 @@ def lines_of_client(arguments: Sequence[str], *, doing: str) -> Iterator[str]:
         process.wait()
         process.stdout.close()
     if code != 0:
-        raise AgentboxError(f"cannot {doing}: {last or f'exit code {code}'}", exit_code=ExitCode.ENGINE)
+        raise AgentboxError(f"cannot {doing}: {last or ending(code)}", exit_code=ExitCode.ENGINE)

@@ -17,7 +17,9 @@ from agentbox.engine.interrupts import held_back
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import environment
 
-_INSTALL = ("apt-get", "-y", "--no-install-recommends", "install")
+# Another apt at work (unattended upgrades) is waited for; without a pty dpkg draws no progress into the log.
+_WAITING = ("-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Use-Pty=0")
+_INSTALL = ("apt-get", "-y", *_WAITING, "--no-install-recommends", "install")
 _STEPS = ("Get:", "Unpacking ", "Setting up ")  # what apt says of every package, in this order
 STEPS = len(_STEPS)
 

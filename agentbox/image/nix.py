@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Sequence
 
 from agentbox import ownroot
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.errors import AgentboxError, ExitCode, ending
 from agentbox.image.nixlog import Watch
 from agentbox.lock.nixstore import nix_environment
 from agentbox.progress import NullProgress, Progress
@@ -42,11 +42,11 @@ def run_nix(arguments: Sequence[str], progress: Progress | None = None, *, doing
             process.terminate()  # Nix removes what it has not finished
             raise
     if process.returncode:
-        raise _failure(watch, doing)
+        raise _failure(watch, doing, process.returncode)
     return watch.built
 
 
-def _failure(watch: Watch, doing: str) -> AgentboxError:
+def _failure(watch: Watch, doing: str, code: int) -> AgentboxError:
     text = "\n".join([*watch.said(), *watch.errors])
     if absent := _ABSENT.search(text):
         sentence = f"cannot {doing}: {absent['file'].strip()} is not in the store"
@@ -60,8 +60,13 @@ def _failure(watch: Watch, doing: str) -> AgentboxError:
         return AgentboxError(
             f"cannot {doing}: {lines[0].removeprefix('error: ')}", "Run `agentbox lock`.", exit_code=ExitCode.LOCK
         )
-    what = f"{watch.failed()} failed" if watch.failed() else "Nix refused"
-    return AgentboxError(f"cannot {doing}: {what}", "\n  ".join(lines), exit_code=ExitCode.ENGINE)
+    what = f"{watch.failed() or 'Nix'} failed: {lines[-1] if lines else ending(code)}"
+    before = "".join(f"\n  | {line}" for line in lines[:-1])
+    return AgentboxError(
+        f"cannot {doing}: {what}{before}",
+        "Mend what that names, then run the command again: what was built stays.",
+        exit_code=ExitCode.ENGINE,
+    )
 
 
 def read_nix(arguments: Sequence[str]) -> str:

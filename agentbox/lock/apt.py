@@ -72,7 +72,8 @@ def _closure(root: AptRoot, names: Sequence[str], pins: Mapping[str, str]) -> di
         done = root.get("install", "--simulate", *names)
     if done.code != 0:
         raise ResolveError(
-            f"cannot resolve Debian packages for {root.arch}: {done.why}", "Mend the list of the feature that names it."
+            f"cannot resolve Debian packages for {root.arch}: {done.why}",
+            "Mend image.extra_packages in the manifest, or the list of the feature that names it.",
         )
     chosen = [f"{name.partition(':')[0]}={version}" for name, version in _INSTALLED.findall(done.out)]
     return {found.name: found for found in records(root, chosen)}

@@ -7,13 +7,14 @@ credentials, timeouts); its sources, pins, hooks and installed packages do not.
 import fcntl
 import hashlib
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from agentbox.lock.apt_sources import Mirror, Source
-from agentbox.lock.errors import FetchError, NoNetworkError
+from agentbox.lock.errors import FetchError, NoNetworkError, NoRoomError
 from agentbox.lock.tool import Result, run
 
 _CLEARED = (
@@ -24,6 +25,9 @@ _CLEARED = (
 )
 # What apt prints when a mirror answers, but not with lists that can be trusted.
 _REFUSED = re.compile(r" 40\d |GPG error|NO_PUBKEY|not signed|Hash Sum mismatch|does not have a Release file")
+_FULL = "No space left on device"
+_ROOM = 128 << 20  # bytes; the lists of one suite and apt's caches of them take 105 MB (trixie, amd64)
+_UPDATE_SECONDS = 900  # each of apt's connections gives up by itself after 30 s
 _SHARED = ("apt-get", "-q", "-y", "--no-install-recommends")
 
 
@@ -46,18 +50,29 @@ class AptRoot:
             yield
 
     def update(self) -> None:
-        """Brings the package lists up to date. Raises FetchError (exit 4) when the mirror cannot be had."""
-        done = self.get("update", "--error-on=any")
+        """Brings the package lists up to date. Raises FetchError (exit 4) when the mirror cannot be had, NoRoomError (exit 3).
+
+        Room is looked for first: on a full disk apt's download method dies in silence and apt waits for it for ever.
+        """
+        if (free := shutil.disk_usage(self.folder).free) < _ROOM:
+            raise NoRoomError(
+                f"cannot read the package lists of {self.suite} for {self.arch}: {free >> 20} MiB are free below "
+                f"{self.folder.parent}, {_ROOM >> 20} MiB are wanted"
+            )
+        done = self._get_lists()
         if done.code != 0 and self.mirror.security is None:
             # A mirror of which the host names only the main part may have no security part beside it.
             self._write_sources(_sources(self.mirror, self.suite, guess=False))
-            done = self.get("update", "--error-on=any")
+            done = self._get_lists()
         if done.code != 0:
+            sentence = f"cannot read the package lists of {self.suite} for {self.arch}: {done.why}"
+            if _FULL in done.err:
+                raise NoRoomError(sentence)
             kind = FetchError if _REFUSED.search(done.err) else NoNetworkError
-            raise kind(
-                f"cannot read the package lists of {self.suite} for {self.arch}: {done.why}",
-                "Connect to the Debian mirror that this host's apt uses, and try again.",
-            )
+            raise kind(sentence, "Connect to the Debian mirror that this host's apt uses, and try again.")
+
+    def _get_lists(self) -> Result:
+        return run([*self._call, "update", "--error-on=any"], timeout=_UPDATE_SECONDS)
 
     @property
     def updated(self) -> bool:
@@ -66,7 +81,11 @@ class AptRoot:
 
     def get(self, *arguments: str, cwd: Path | None = None) -> Result:
         """apt-get in this root."""
-        return run([*_SHARED, "-c", str(self.folder / "apt.conf"), *arguments], cwd=cwd)
+        return run([*self._call, *arguments], cwd=cwd)
+
+    @property
+    def _call(self) -> tuple[str, ...]:
+        return (*_SHARED, "-c", str(self.folder / "apt.conf"))
 
     def show(self, names: Sequence[str]) -> Result:
         """The records of packages, each `name` or `name=version`."""

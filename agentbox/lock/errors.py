@@ -37,3 +37,10 @@ class PrerequisiteError(AgentboxError):
     """This host lacks what resolving needs. Exit 3."""
 
     exit_code = ExitCode.PREREQUISITE
+
+
+class NoRoomError(PrerequisiteError):
+    """The disk of the cache folder is full, or refuses. Exit 3; what came so far is kept."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "Free some space there, then run the command again: it goes on from there.")

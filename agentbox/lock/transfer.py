@@ -1,5 +1,6 @@
 """One file into its `.part`: resumed where it broke off, tried again, checked before it counts."""
 
+import errno
 import shutil
 import tempfile
 import threading
@@ -7,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agentbox.lock.cache import Cache, difference, mismatch
-from agentbox.lock.errors import FetchError, GoneError
+from agentbox.lock.errors import FetchError, GoneError, NoRoomError
 from agentbox.lock.origin import Origin
 
 _TRIES = 4
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
 
 
 class Stopped(Exception):
@@ -26,15 +28,24 @@ class Transfer:
         self._told = 0
 
     def run(self) -> None:
-        """Raises FetchError: no answer, a refusal, other bytes than locked (which are deleted). Raises Stopped."""
-        with self._cache.part(self._entry) as part:
-            if self._cache.path(self._entry).exists():
-                part.unlink()  # another process was quicker
-            elif not (self._complete(part) or self._anew(part)):
-                what = difference(self._entry, part)
-                part.unlink()
-                raise mismatch(self._entry, what)
+        """Raises FetchError: no answer, a refusal, other bytes than locked (which are deleted). Raises NoRoomError, Stopped."""
+        try:
+            with self._cache.part(self._entry) as part:
+                self._fill(part)
+        except OSError as error:
+            if error.errno not in _DISK:
+                raise
+            folder = self._cache.folder
+            raise NoRoomError(f"cannot keep {self._entry.file} in {folder}: {error.strerror}") from error
         self._tell(self._entry.size)
+
+    def _fill(self, part: Path) -> None:
+        if self._cache.path(self._entry).exists():
+            part.unlink()  # another process was quicker
+        elif not (self._complete(part) or self._anew(part)):
+            what = difference(self._entry, part)
+            part.unlink()
+            raise mismatch(self._entry, what)
 
     def _complete(self, part: Path) -> bool:
         self._bring(part)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentbox.engine.command import run, succeeds
+from agentbox.engine.command import reason, run, succeeds
 from agentbox.errors import AgentboxError, ExitCode
 
 
@@ -17,6 +17,20 @@ def test_a_failure_tells_what_the_program_said() -> None:
         run(["sh", "-c", "echo first >&2; echo second >&2; exit 3"], doing="do it", hint="mend it")
     assert caught.value.exit_code is ExitCode.ENGINE
     assert caught.value.hint == "mend it"
+
+
+def test_a_program_that_was_killed_is_told_from_one_that_failed() -> None:
+    """By the signal, when it had no time to say anything; by the exit code, when it said nothing."""
+    with pytest.raises(AgentboxError, match=r"^cannot do it: it was killed \(SIGKILL\)$"):
+        run(["sh", "-c", "kill -KILL $$"], doing="do it")
+    with pytest.raises(AgentboxError, match=r"^cannot do it: exit code 7$"):
+        run(["sh", "-c", "exit 7"], doing="do it")
+
+
+def test_compose_tells_its_reason_before_its_last_line() -> None:
+    """Version 1.29 ends with a sentence that says nothing."""
+    said = "ERROR: for x  Cannot start\nEncountered errors while bringing up the project."
+    assert reason(said).splitlines()[0] == "ERROR: for x  Cannot start"
 
 
 def test_a_missing_program_is_a_missing_prerequisite() -> None:

@@ -61,24 +61,31 @@ def failed(name: str, *log: str) -> Watch:
 
 def test_a_failed_derivation_is_named_with_its_last_words() -> None:
     """Exit 6, the derivation's name, its log without colours."""
-    error = _failure(failed("tree-base", *map(str, range(30)), "cannot put a into the tree"), "build the image")
+    error = _failure(failed("tree-base", *map(str, range(30)), "cannot put a into the tree"), "build the image", 1)
     assert error.exit_code == ExitCode.ENGINE
-    assert error.message == "cannot build the image: tree-base failed"
-    assert error.hint.splitlines()[-1].strip() == "cannot put a into the tree"
-    assert len(error.hint.splitlines()) == 20
+    sentence, *before = error.message.splitlines()
+    assert sentence == "cannot build the image: tree-base failed: cannot put a into the tree"
+    assert before == [f"  | {number}" for number in range(11, 30)]
+
+
+def test_nix_that_was_killed_says_so() -> None:
+    """It had no time to say anything: exit 6 and the signal."""
+    error = _failure(Watch(NullProgress()), "build the image", -9)
+    assert error.exit_code == ExitCode.ENGINE
+    assert error.message == "cannot build the image: Nix failed: it was killed (SIGKILL)"
 
 
 def test_an_absent_file_asks_for_fetch() -> None:
     """Exit 4 and the file's name."""
     watch = failed("git_1_amd64.deb", "git_1_amd64.deb is not in the store: run agentbox fetch")
-    error = _failure(watch, "build the image")
+    error = _failure(watch, "build the image", 1)
     assert error.exit_code == ExitCode.FETCH
     assert error.message == "cannot build the image: git_1_amd64.deb is not in the store"
 
 
 def test_a_full_disk_is_said() -> None:
     """Whoever met it, Nix or a build step: one sentence, exit 6."""
-    error = _failure(failed("layer-base", "OSError: [Errno 28] No space left on device"), "build the image")
+    error = _failure(failed("layer-base", "OSError: [Errno 28] No space left on device"), "build the image", 1)
     assert (error.message, error.exit_code) == ("cannot build the image: the disk is full", ExitCode.ENGINE)
 
 
@@ -86,7 +93,7 @@ def test_a_lock_that_does_not_fit_asks_for_lock() -> None:
     """Evaluation ends with a throw: exit 5."""
     watch = Watch(NullProgress())
     watch.feed("error: agentbox.lock has no packages for arm64: run agentbox lock")
-    error = _failure(watch, "build the image")
+    error = _failure(watch, "build the image", 1)
     assert error.exit_code == ExitCode.LOCK
     assert error.message == "cannot build the image: agentbox.lock has no packages for arm64: run agentbox lock"
 

@@ -1,0 +1,22 @@
+"""A private apt's room."""
+
+from pathlib import Path
+
+import pytest
+
+from agentbox.lock import apt_root
+from agentbox.lock.apt_root import AptRoot
+from agentbox.lock.apt_sources import Mirror, Source
+from agentbox.lock.errors import NoRoomError
+
+
+def test_lists_are_asked_for_only_where_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk apt never ends: exit 3 instead, with the folder, what is free and what is wanted."""
+    monkeypatch.setattr(apt_root, "_ROOM", 1 << 60)
+    root = AptRoot(tmp_path, Mirror(Source(("file:///nowhere",), ("trixie",), ("main",)), None), "trixie", "amd64")
+    with (
+        root.held(),
+        pytest.raises(NoRoomError, match=f"MiB are free below {tmp_path}, {1 << 40} MiB are wanted") as full,
+    ):
+        root.update()
+    assert full.value.exit_code == 3
