@@ -1,5 +1,5 @@
-# The feature files, as far as the image needs them here: which links and folders a layer gets, and what is made for a
-# feature. The packages come from the lock.
+# The feature files, as far as the image needs them here: which links, wrappers and folders a layer gets, and what is
+# made for a feature. The packages come from the lock.
 { root, names, arch, python }:
 let
   folder = root + "/config/features";
@@ -16,6 +16,7 @@ let
     (name: let file = read name; in {
       layer = if name == "core" then "base" else "f-${name}";
       links = map (map filled) (file.links or [ ]);
+      wrappers = map (map filled) (file.wrappers or [ ]);
       folders = map (each: each.target) (file.volumes or [ ]);
       made = file.made or [ ];
     })
@@ -31,11 +32,12 @@ let
       builtins.concatMap
         (each: builtins.filter (value: each.layer == layer && count key value == 1) each.${key})
         stated;
-  needed = builtins.filter (layer: ofLayer "links" layer != [ ] || ofLayer "folders" layer != [ ])
+  needed = builtins.filter (layer: builtins.any (key: ofLayer key layer != [ ]) [ "links" "wrappers" "folders" ])
     ([ "f-shared" ] ++ map (each: each.layer) stated);
 in
 {
   links = ofLayer "links";
+  wrappers = ofLayer "wrappers";
   folders = ofLayer "folders";
   # The layers of optional features that hold any of it, "f-shared" among them.
   layers = builtins.filter (layer: layer != "base") needed;

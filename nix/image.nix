@@ -23,7 +23,7 @@ let
   # Layers of optional features, in order of their names: those that any row asks for, or that hold links and folders.
   asked = builtins.filter (name: builtins.substring 0 2 name == "f-") (map (lock.layerOf "base") (debian ++ wheels ++ npm));
   optional = builtins.attrNames (builtins.listToAttrs (map (name: { inherit name; value = null; }) (asked ++ features.layers)));
-  stated = layer: { links = features.links layer; folders = features.folders layer; };
+  stated = layer: { links = features.links layer; wrappers = features.wrappers layer; folders = features.folders layer; };
 
   specs = [
     { layer = "base"; spec = { skeleton = true; debian = debianOf "base"; } // stated "base"; }

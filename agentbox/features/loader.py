@@ -79,6 +79,7 @@ def _gate(table: Mapping[str, Any]) -> Gate:
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "gate": _gate,
     "links": lambda rows: tuple((path, target) for path, target in rows),
+    "wrappers": lambda rows: tuple((path, target) for path, target in rows),
     "min_memory": Size,
     "exception": lambda table: ExceptionNeed(**table),
     "ports": lambda rows: tuple(FixedPort(**row) for row in rows),

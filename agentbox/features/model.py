@@ -48,6 +48,7 @@ class Feature:
     npm: tuple[str, ...] = ()
     pypi: tuple[str, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
+    wrappers: tuple[tuple[str, str], ...] = ()
     made: tuple[str, ...] = ()
     npm_scripts_ignored: str = ""
     commands: tuple[str, ...] = ()

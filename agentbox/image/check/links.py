@@ -1,6 +1,7 @@
 """No link leads nowhere."""
 
 from agentbox.image.check.layers import Root
+from agentbox.image.check.suggested import suggested
 
 # Folders that the kernel or the engine fills, so that no layer can hold what is in them.
 _LIVE = ("proc/", "sys/", "dev/", "run/")
@@ -11,7 +12,9 @@ def dangling(root: Root) -> list[str]:
     found = []
     for each in root.all:
         entry = each.entry
-        if entry.type == "link" and not _live(entry.path, entry.target) and root.resolve(entry.path) is None:
+        if entry.type != "link" or _live(entry.path, entry.target) or suggested(entry.owner, entry.path):
+            continue
+        if root.resolve(entry.path) is None:
             found.append(
                 f"layer {each.layer}, {entry.path} ({entry.owner}): leads to {entry.target}, which no layer has"
             )

@@ -4,7 +4,9 @@ import posixpath
 
 from agentbox.image.check.elf import Elf, read_elf
 from agentbox.image.check.layers import Placed, Root
+from agentbox.image.check.suggested import suggested
 
+_DATA = "usr/share/"  # the same on every machine (FHS 4.11), so nothing there is ever loaded: samples of compilers
 _TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 
 
@@ -12,7 +14,8 @@ def missing(root: Root, arch: str) -> list[str]:
     """One sentence a library that is not found, a foreign architecture, or an interpreter that does not exist."""
     found = []
     for each in root.files:
-        elf = read_elf(each.file) if each.entry.size > 64 else None
+        loaded = each.entry.size > 64 and not each.entry.path.startswith(_DATA)
+        elf = read_elf(each.file) if loaded and not suggested(each.entry.owner, each.entry.path) else None
         if elf is not None:
             found += [
                 f"layer {each.layer}, {each.entry.path} ({each.entry.owner}): {why}"

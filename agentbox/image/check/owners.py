@@ -12,7 +12,7 @@ GENERATED = {
     "generated:ca-bundle": "the certificates of the image in one file, under the names that programs look for",
     "generated:config": "what the plan was rendered to",
     "generated:files": "the list of each layer's files",
-    "generated:links": "links of the feature files",
+    "generated:links": "links and wrappers of the feature files",
     "generated:made": "what maintainer scripts would have made from a feature's packages",
     "generated:sbom": "the bill of materials itself",
     "generated:skeleton": "the links that merge /bin and its like into /usr",

@@ -1,8 +1,8 @@
 """Builds one layer's tree: `python -m agentbox.image.tree SPEC OUT LIST`.
 
 SPEC is JSON: `layer`, `arch`, `python` ("3.13"), `interpreter` (argv that starts the build Python), and any of
-`skeleton` (true), `debian` and `wheels` and `npm` (rows with `name`, `version`, `path`), `links` ([path, target]),
-`folders` (paths), `application` (a source folder), `overlays` ([owner, folder laid out as in the image]).
+`skeleton` (true), `debian` and `wheels` and `npm` (rows with `name`, `version`, `path`), `links` and `wrappers`
+([path, target]), `folders` (paths), `application` (a source folder), `overlays` ([owner, folder laid out as in the image]).
 """
 
 import json
@@ -39,6 +39,8 @@ def build(spec: dict[str, Any], root: Path) -> Tree:
         add_tarball(tree, row["name"], Path(row["path"]), row["paths"], spec["arch"])
     for path, target in spec.get("links", ()):
         tree.link(place(path), target, "generated:links")
+    for path, target in spec.get("wrappers", ()):
+        tree.file(place(path), f'#!/bin/sh\nexec {target} "$@"\n'.encode(), "generated:links", 0o755)
     for path in spec.get("folders", ()):
         tree.folder(place(path))
     if source := spec.get("application"):

@@ -104,6 +104,21 @@ def test_a_foreign_machine_is_named(tree: Tree) -> None:
     assert missing(root_of(tree), other) == [f"layer base, usr/bin/sh (deb:dash): is for {arch_of_this_machine()}"]
 
 
+def test_samples_and_what_is_only_suggested_are_no_faults(tree: Tree) -> None:
+    """A file below /usr/share is never loaded; a plug-in for a library that its package only suggests is excused by
+    owner and name, and the same file of another owner is not."""
+    arch = arch_of_this_machine()
+    tree.file("usr/share/go/testdata/sample", SHELL.read_bytes(), "deb:golang-src")
+    tree.file("usr/lib/caca/libgl_plugin.so.0", SHELL.read_bytes(), "deb:libcaca0")
+    tree.link("usr/lib/qt-default/qtchooser/default.conf", "/gone", "deb:libqt5core5t64")
+    assert missing(root_of(tree), arch) == []
+    assert dangling(root_of(tree)) == []
+    tree.file("usr/lib/other/libgl_plugin.so.0", SHELL.read_bytes(), "deb:other")
+    tree.link("usr/lib/other/qtchooser/default.conf", "/gone", "deb:other")
+    assert missing(root_of(tree), arch)
+    assert len(dangling(root_of(tree))) == 1
+
+
 @pytest.mark.parametrize(("budget", "count"), [(10_000_000, 0), (10, 1)])
 def test_the_budget_is_held(tmp_path: Path, budget: int, count: int) -> None:
     """A sum above the budget is one sentence with every layer's share."""
