@@ -1,6 +1,5 @@
 #include <cstdio>
-#include <thrust/execution_policy.h>
-#include <thrust/for_each.h>
+#include <nv/target>
 
 __global__ void add(int *sum) { atomicAdd(sum, static_cast<int>(threadIdx.x)); }
 
