@@ -100,7 +100,7 @@ def test_a_manifest_with_errors_does_not_become_an_image(tmp_path: Path) -> None
     with pytest.raises(AgentboxError, match="plan failed") as refused:
         build(CHECKOUT, manifest=manifest, lock=LOCK, out_link=tmp_path / "image")
     assert refused.value.exit_code == ExitCode.ENGINE
-    assert "api.port" in refused.value.hint
+    assert "api.port" in refused.value.message
 
 
 def test_two_builds_at_once_agree(flake: str, tmp_path: Path) -> None:
