@@ -35,7 +35,7 @@ def differences(flake: str, system: str, progress: Progress, only: Sequence[str]
         try:
             run_nix(["build", target, "--no-link", "--rebuild", "--keep-failed"], progress, doing=f"rebuild {step}")
         except AgentboxError as error:
-            found = _DIFFERS.search(error.hint)
+            found = _DIFFERS.search(error.message)
             if found is None:
                 raise
             yield _named(step, Path(found["kept"]), Path(found["again"] or f"{found['kept']}.check"))
