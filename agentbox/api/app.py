@@ -24,6 +24,7 @@ from agentbox.probes.standard import standard_requirements
 from agentbox.settings import Paths
 from agentbox.supervision.boot_record import BootRecord
 from agentbox.supervision.secrets import find_token
+from agentbox.supervision.slot_secrets import slot_secrets
 
 if TYPE_CHECKING:
     from agentbox.adapters.spans import Spans
@@ -42,7 +43,7 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None) -> Services:
     metrics.unclean.set(boot.previous_shutdown == "unclean")
     container = container_of(
         plan, paths, Deps(metrics=Metrics(registry), before_open=hooked(boot.hooks)), timing=Timing().scaled(1 / boot.hooks.clock_scale),
-        spans=_spans(plan), on_change=lambda: services.evaluator.wake("adapters"),
+        secrets=lambda slot: slot_secrets(paths, plan.slots[slot].options), spans=_spans(plan), on_change=lambda: services.evaluator.wake("adapters"),
     )  # fmt: skip
     services = Services(
         plan=plan, paths=paths, boot=boot, access=Access(paths, _token(plan, paths)), registry=registry, http=http,

@@ -1,0 +1,40 @@
+"""The credentials that the options of a slot name: `<kind>_env` is a secret of the box, `<kind>_file` a file in it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentbox.errors import AgentboxError
+from agentbox.settings import Paths
+from agentbox.supervision.secrets import read_secret
+
+KINDS = ("dsn", "token")
+
+
+def slot_secrets(paths: Paths, options: Mapping[str, Any]) -> dict[str, str]:
+    """Kind -> value; a kind whose variable is unset, or whose file is not there, is left out, and the slot says so.
+
+    Raises AgentboxError for a file that cannot be read.
+    """
+    found: dict[str, str] = {}
+    for kind in KINDS:
+        if path := options.get(f"{kind}_file"):
+            value = _of_file(paths, str(path))
+        elif name := options.get(f"{kind}_env"):
+            value = (read_secret(paths, str(name)) or ("",))[0]
+        else:
+            continue
+        if value:
+            found[kind] = value
+    return found
+
+
+def _of_file(paths: Paths, path: str) -> str:
+    try:
+        return paths.at(path).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise AgentboxError(
+            f"cannot read {path}: {type(error).__name__}",
+            "Give uid 1000 a text file, or take its key out of the manifest.",
+        ) from None
