@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentbox.adapters.deadline import Deadline
 
@@ -19,6 +19,9 @@ class CallContext:
     session_id: str | None = None
     trace_id: str | None = None
     deadline: Deadline | None = None
+    redacted: set[str] = field(
+        default_factory=set, compare=False
+    )  # classes that privacy masked in what this caller wrote
 
 
 CORE = CallContext(scopes=frozenset({"core"}))

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import inspect
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -26,7 +26,7 @@ from agentbox.adapters.off import Off
 from agentbox.adapters.spans import NoSpans, Span, Spans
 from agentbox.adapters.wire import refuse, to_wire
 from agentbox.canonical import canonical_json
-from agentbox.privacy import Guard, Rejected
+from agentbox.privacy import Cleaned, Flow, Guard, Rejected
 
 OUTCOMES = {
     400: "invalid", 403: "denied", 404: "not_found", 409: "conflict", 410: "precondition", 412: "precondition",
@@ -115,10 +115,15 @@ class Pipeline:
                     with self._source.using() as instance:
                         call.impl, call.reached = instance.impl, not isinstance(instance, Off)
                         result = await getattr(instance, spec.name)(**arguments)
+            except Rejected as error:  # from within a body that is on its way
+                failure = self._rejected(spec, error)
             except AdapterError as error:
                 failure = error
                 if isinstance(error, CONNECTION):
                     self._source.suspect()
+            for value in arguments.values():
+                if isinstance(value, Flow):
+                    self._count(spec, value)
             if spec.journal and call.reached:
                 await self._write_down(spec, arguments, result, failure)
             if failure is not None:
@@ -192,14 +197,23 @@ class Pipeline:
         except RecursionError:
             raise refuse("", "is nested too deep") from None
         except Rejected as error:
-            raise AdapterWriteRejected(
-                f"cannot write to {self._slot}: {error}", slot=self._slot, method=spec.name
-            ) from error
+            raise self._rejected(spec, error) from error
+        self._count(spec, found)
+        return {name: self._flow(value) for name, value in found.document.items()}
+
+    def _rejected(self, spec: MethodSpec, error: Rejected) -> AdapterWriteRejected:
+        return AdapterWriteRejected(f"cannot write to {self._slot}: {error}", slot=self._slot, method=spec.name)
+
+    def _flow(self, value: Any) -> Any:
+        """A body that comes in pieces is searched while the adapter takes it."""
+        return Flow(self._tools.guard, self._slot, value) if isinstance(value, AsyncIterator) else value
+
+    def _count(self, spec: MethodSpec, found: Cleaned | Flow) -> None:
+        context.current().redacted.update(found.counts)
         for name, count in found.counts.items():
             self._tools.metrics.redactions.labels(self._slot, spec.name, name).inc(count)
         if found.failed:
             self._tools.metrics.redaction_failures.labels(self._slot, "soft").inc(found.failed)
-        return found.document
 
     async def _intend(self, spec: MethodSpec, arguments: Mapping[str, Any]) -> None:
         if not spec.intent or self._tools.journal.off:
@@ -220,7 +234,7 @@ class Pipeline:
             "method": spec.name,
             "id": _id_of(arguments, result),
             "outcome": "ok" if failure is None else outcome_of(failure),
-            "args_sha256": hashlib.sha256(canonical_json(to_wire(arguments))).hexdigest(),
+            "args_sha256": hashlib.sha256(canonical_json(_plain(arguments))).hexdigest(),
         }
         await self._tools.journal.shielded(lambda: self._tools.journal.record("slot.write", data))
 
@@ -259,6 +273,11 @@ def intent_event(spec: MethodSpec, arguments: Mapping[str, Any]) -> dict[str, An
         }  # fmt: skip
     handle = arguments["handle"]
     return {"method": spec.name, "agent_id": handle.agent_id, "generation": handle.generation}
+
+
+def _plain(arguments: Mapping[str, Any]) -> Any:
+    """The arguments as JSON data; a body that came in pieces by its own SHA-256."""
+    return to_wire({name: value.sha256 if isinstance(value, Flow) else value for name, value in arguments.items()})
 
 
 def _id_of(arguments: Mapping[str, Any], result: Any) -> str | None:

@@ -18,10 +18,16 @@ _RULE = "send the header Authorization: Bearer <token>"
 
 @dataclass(frozen=True)
 class Caller:
-    """A principal and its scopes. The empty principal is somebody unknown, who may use public routes."""
+    """A principal and its scopes. The empty principal is somebody unknown, who may use public routes.
+
+    A token may narrow them: to pod paths and memory namespaces that start so, to one source of events.
+    """
 
     principal: str = ""
     scopes: frozenset[str] = frozenset()
+    pod_prefix: str = ""
+    memory_prefix: str = ""
+    event_source: str = ""
 
     def holds(self, scope: str) -> bool:
         """`admin` holds every scope but `core`; `core` all but those that only people may hold."""

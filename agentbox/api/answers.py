@@ -7,6 +7,8 @@ from agentbox.adapters.base import Page
 from agentbox.adapters.beads.contract import RECORDS as BEAD_RECORDS
 from agentbox.adapters.beads.contract import Bead
 from agentbox.adapters.events.contract import RECORDS as EVENT_RECORDS
+from agentbox.adapters.memory.contract import RECORDS as MEMORY_RECORDS
+from agentbox.adapters.memory.contract import MemoryEntry
 from agentbox.adapters.orchestrator.contract import RECORDS as AGENT_RECORDS
 from agentbox.adapters.orchestrator.contract import AgentInfo
 from agentbox.adapters.wire import JsonObj, JsonValue, Record, record
@@ -142,7 +144,8 @@ class PageTask(Record):
 
 
 NAMES: Mapping[str, Any] = {
-    **BEAD_RECORDS, **EVENT_RECORDS, **AGENT_RECORDS, **BODY_RECORDS,
+    **BEAD_RECORDS, **MEMORY_RECORDS, **EVENT_RECORDS, **AGENT_RECORDS, **BODY_RECORDS,
     **{kind.__name__: kind for kind in (Live, Ready, HealthReport, Meta, BootReport, Problem, TaskBody, Task, Submitted)},
     "Page[Bead]": Page[Bead], "Page[AgentInfo]": Page[AgentInfo], "Page[Task]": PageTask,
+    "Page[MemoryEntry]": Page[MemoryEntry],
 }  # fmt: skip

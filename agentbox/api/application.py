@@ -1,6 +1,5 @@
 """The ASGI application of one listener: each request is judged by its row, then handled, then answered."""
 
-import json
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -9,15 +8,15 @@ from urllib.parse import parse_qsl
 
 from agentbox.adapters.context import CallContext, calling
 from agentbox.adapters.errors import NotFound
-from agentbox.adapters.wire import to_wire
 from agentbox.api.access import NOBODY, Caller, require
-from agentbox.api.body import read_json, refuse_body
+from agentbox.api.body import Incoming, read_json, refuse_body
 from agentbox.api.call import Call
 from agentbox.api.handlers import handler_of
 from agentbox.api.headers import SAFE, allowed_hosts, check_accept, check_host, readable, request_id
 from agentbox.api.http_metrics import UNMATCHED
 from agentbox.api.problems import MethodNotAllowed, TooBusy, invalid, reply_for
-from agentbox.api.reply import JSON, EventStream, Reply
+from agentbox.api.reply import JSON, Answer, EventStream, Pieces
+from agentbox.api.sending import send_pieces, send_reply
 from agentbox.api.services import Services
 from agentbox.api.sse import Cut, write_events
 from agentbox.ids import uuid7
@@ -45,28 +44,33 @@ class Application:
         headers = readable(scope["headers"])
         identity = request_id(headers)
         match = self._matcher.match(scope["method"], scope["raw_path"].decode("latin-1"))
-        label = match.route.path if match and match.route else UNMATCHED
+        label = match.route.template if match and match.route else UNMATCHED
+        incoming = Incoming(receive, headers)
         with ExitStack() as caller:
             try:
-                outcome = await self._handle(scope, receive, match, headers, identity, caller)
+                outcome = await self._handle(scope, incoming, match, headers, identity, caller)
             except Exception as error:  # noqa: BLE001 - a handler's error becomes an answer, a bug 500 and a traceback
                 outcome = reply_for(error, identity)
             if isinstance(outcome, EventStream):
                 await self._stream(outcome, scope, receive, send, identity)
                 self._services.http.count(label, scope["method"], 200, -1)
                 return
-        await _answer(outcome, send, identity, close=match is None or match.route is None)
+            if isinstance(outcome, Pieces):
+                await send_pieces(outcome, send, identity, scope["extensions"]["agentbox"]["abort"])
+            else:
+                unread = match is None or match.route is None or (match.route.media == "any" and incoming.unread)
+                await send_reply(outcome, send, identity, close=unread)
         self._services.http.count(label, scope["method"], outcome.status, time.perf_counter() - began)
 
     async def _handle(
         self,
         scope: Any,
-        receive: Any,
+        incoming: Incoming,
         match: Match | None,
         headers: dict[str, str],
         identity: str,
         caller_is: ExitStack,
-    ) -> Reply | EventStream:
+    ) -> Answer:
         _check_crowding(scope, match)
         if match is None:
             check_host(headers, self._hosts)
@@ -79,11 +83,11 @@ class Application:
         body = None
         if route.body_limit == 0:
             refuse_body(headers)
-        else:
-            body = await read_json(route, headers, receive, self._services.plan.api.max_body)
+        elif route.media == "json":
+            body = await read_json(route, headers, incoming.receive, self._services.plan.api.max_body)
         call = Call(
-            services=self._services, route=route, parameters=match.parameters, query=query, headers=headers,
-            body=body, caller=caller, request_id=identity,
+            services=self._services, route=route, method=scope["method"], parameters=match.parameters, query=query,
+            headers=headers, body=body, incoming=incoming, caller=caller, request_id=identity,
         )  # fmt: skip
         context = CallContext(principal=caller.principal, scopes=caller.scopes, request_id=identity)
         caller_is.enter_context(calling(context))
@@ -96,7 +100,8 @@ class Application:
         check_host(headers, self._hosts)
         caller = NOBODY if route.public else self._services.access.caller(headers.get("authorization"))
         require(caller, route.scope)
-        check_accept(headers, STREAM if route.stream else JSON)
+        if route.media == "json":
+            check_accept(headers, STREAM if route.stream else JSON)
         return caller
 
     async def _answer_live(self, scope: Any, send: Any) -> None:
@@ -139,23 +144,3 @@ def _query(route: Route, raw: bytes) -> dict[str, str]:
     if unknown := [name for name, _ in pairs if name not in route.query]:
         raise invalid(f"?{unknown[0]}", "is unknown")
     return dict(pairs)
-
-
-async def _answer(reply: Reply, send: Any, identity: str, *, close: bool) -> None:
-    body = _bytes_of(reply.body)
-    raw = [*SAFE, (b"x-request-id", identity.encode())]
-    raw += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
-    if reply.status != 204:
-        raw += [(b"content-type", reply.media_type.encode()), (b"content-length", str(len(body)).encode())]
-    if close or (reply.status in (413, 503) and reply.media_type != JSON):
-        raw.append((b"connection", b"close"))  # a body that was refused is not read to its end
-    await send({"type": "http.response.start", "status": reply.status, "headers": raw})
-    await send({"type": "http.response.body", "body": body})
-
-
-def _bytes_of(body: Any) -> bytes:
-    if body is None:
-        return b""
-    if isinstance(body, bytes):
-        return body
-    return json.dumps(to_wire(body), separators=(",", ":"), ensure_ascii=False).encode()

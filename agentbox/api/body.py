@@ -1,7 +1,7 @@
 """Reads the body of a request, never more than its row allows."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from agentbox.api.cloudevents import MEDIA_TYPES as CLOUD_TYPES
@@ -36,15 +36,42 @@ async def read_json(route: Route, headers: Mapping[str, str], receive: Receive, 
 
 async def _read(receive: Receive, cap: int) -> bytes:
     data = bytearray()
+    async for piece in _pieces(receive):
+        data += piece
+        if len(data) > cap:
+            raise too_large(len(data), cap)
+    return bytes(data)
+
+
+async def _pieces(receive: Receive) -> AsyncIterator[bytes]:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise invalid("", "the connection ended before the body did")
-        data += message.get("body", b"")
-        if len(data) > cap:
-            raise too_large(len(data), cap)
+        if piece := message.get("body", b""):
+            yield piece
         if not message.get("more_body", False):
-            return bytes(data)
+            return
+
+
+class Incoming:
+    """The body of one request, for handlers that read bytes."""
+
+    def __init__(self, receive: Receive, headers: Mapping[str, str]) -> None:
+        self.receive = receive
+        self.unread = has_body(headers)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Each as it comes. Raises ValidationError when the connection ends before the body does."""
+        async for piece in _pieces(self.receive):
+            yield piece
+        self.unread = False
+
+    async def whole(self, cap: int) -> bytes:
+        """All of it. Raises ValueTooLarge over `cap` bytes."""
+        found = await _read(self.receive, cap)
+        self.unread = False
+        return found
 
 
 def _refuse_constant(name: str) -> Any:

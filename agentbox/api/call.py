@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentbox.adapters.wire import Record
 from agentbox.api.access import Caller
+from agentbox.api.body import Incoming
 from agentbox.api.problems import invalid
 from agentbox.routes import Route
 
@@ -17,14 +18,17 @@ R = TypeVar("R", bound=Record)
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One request. `query` holds the last value of each name; `body` is parsed JSON, None where the row takes none."""
+    """One request. `query` holds the last value of each name; `body` is parsed JSON, None where the row takes none or
+    reads bytes of any type, which `incoming` gives."""
 
     services: "Services"
     route: Route
+    method: str
     parameters: Mapping[str, str]
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: Any
+    incoming: Incoming
     caller: Caller
     request_id: str
 

@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TypeAlias
 
 from agentbox.api.call import Call
-from agentbox.api.reply import EventStream, Reply
+from agentbox.api.reply import Answer
 
-Handler: TypeAlias = Callable[[Call], Awaitable[Reply | EventStream]]
+Handler: TypeAlias = Callable[[Call], Awaitable[Answer]]
 
 
 @cache

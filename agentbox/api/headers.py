@@ -1,7 +1,8 @@
 """Headers that every answer carries, and those that a request is judged by."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -66,11 +67,35 @@ def _is_loopback(host: str) -> bool:
 
 
 def check_accept(headers: Mapping[str, str], offered: str) -> None:
-    """Raises NotAcceptable when `Accept` excludes what the route offers."""
-    kind = offered.partition("/")[0]
-    ranges = [part.partition(";")[0].strip() for part in headers.get("accept", "*/*").split(",")]
-    if not {"*/*", f"{kind}/*", offered, "application/problem+json"} & set(ranges):
-        raise NotAcceptable(f"cannot answer as {headers['accept']}: the route offers {offered}", offered=[offered])
+    """Raises NotAcceptable when `Accept` excludes what the route offers, and problems as well."""
+    with suppress(NotAcceptable):
+        choose(headers, ("application/problem+json",))
+        return
+    choose(headers, (offered,))
+
+
+def choose(headers: Mapping[str, str], offered: Sequence[str]) -> str:
+    """The type of those offered that `Accept` likes best (RFC 9110 12.5.1), the first of equals. Raises NotAcceptable."""
+    wanted = [_range(part) for part in headers.get("accept", "*/*").lower().split(",")]
+
+    def quality(kind: str) -> float:
+        fits = (kind, kind.partition("/")[0] + "/*", "*/*")
+        return next((q for at in fits for name, q in wanted if name == at), 0.0)
+
+    best = max(offered, key=quality)
+    if quality(best) <= 0:
+        raise NotAcceptable(f"cannot answer as {headers['accept']}: there is {offered[0]}", offered=list(offered))
+    return best
+
+
+def _range(part: str) -> tuple[str, float]:
+    """One media range and its weight; one that cannot be read counts in full."""
+    name, *parameters = [word.strip() for word in part.split(";")]
+    given = next((word[2:] for word in parameters if word.startswith("q=")), "1")
+    try:
+        return name, float(given)
+    except ValueError:
+        return name, 1.0
 
 
 def check_json(headers: Mapping[str, str], accepted: tuple[str, ...]) -> str:

@@ -14,6 +14,11 @@ from agentbox.routes import ROUTES, Route
 PROBLEM_TYPE = "application/problem+json"
 STREAM_TYPE = "text/event-stream"
 JSON_TYPE = "application/json"
+# Bodies that are no record: bytes of any type, and a patch.
+BYTES: Mapping[str, Mapping[str, Any]] = {
+    "Body": {"*/*": {}},
+    "JsonPatch": {"application/json-patch+json": {"schema": {"type": "array", "items": {"type": "object"}}}},
+}
 
 
 @cache
@@ -23,7 +28,7 @@ def document() -> Mapping[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         if route.listener == "api":
-            paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+            paths.setdefault(route.template, {})[route.method.lower()] = _operation(route, schemas)
     schemas.of(NAMES["Problem"])
     return {
         "openapi": "3.1.0",
@@ -55,12 +60,13 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
     text = {"type": "string"}
     found = [{"name": name, "in": "path", "required": True, "schema": text} for name in route.parameters]
     found += [{"name": name, "in": "query", "required": False, "schema": text} for name in route.query]
-    if route.stream:
-        found.append({"name": "Last-Event-ID", "in": "header", "required": False, "schema": text})
-    return found
+    headers = (*route.headers, "Last-Event-ID") if route.stream else route.headers
+    return found + [{"name": name, "in": "header", "required": False, "schema": text} for name in headers]
 
 
 def _request(route: Route, schemas: Schemas) -> dict[str, Any]:
+    if route.media == "any":
+        return dict(BYTES[route.request])
     content = {JSON_TYPE: {"schema": _schema(route.request, schemas)}}
     if route.name == "append_events":
         content |= {kind: {"schema": {"type": ["object", "array"]}} for kind in CLOUD_TYPES}
@@ -77,10 +83,12 @@ def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:
 
 
 def _content(route: Route, status: int, schemas: Schemas) -> dict[str, Any]:
-    if not route.response or status == 204:
+    if not route.response or status in (204, 304):
         return {}
     if status >= 400 and route.name != "ready":
         return {"content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    if route.media == "any":
+        return {"content": dict(BYTES[route.response])}
     return {"content": {STREAM_TYPE if route.stream else JSON_TYPE: {"schema": _schema(route.response, schemas)}}}
 
 

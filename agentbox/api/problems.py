@@ -5,7 +5,14 @@ from typing import Any
 
 import structlog
 
-from agentbox.adapters.errors import PROBLEM, REQUEST, AdapterError, ValidationError
+from agentbox.adapters.errors import (
+    PROBLEM,
+    REQUEST,
+    AdapterError,
+    PreconditionFailed,
+    UnsupportedPatch,
+    ValidationError,
+)
 from agentbox.api.reply import Reply
 
 MEDIA_TYPE = "application/problem+json"
@@ -48,6 +55,12 @@ class Conflict(AdapterError):
     code, status, names = "needs-more-than-live", 409, ("keys",)
 
 
+class RangeNotSatisfiable(AdapterError):
+    """The range asked for lies outside the object, which has `size` bytes."""
+
+    code, status, names = "range-not-satisfiable", 416, ("size",)
+
+
 def invalid(pointer: str, detail: str) -> ValidationError:
     """A ValidationError about one place of the request."""
     return ValidationError(
@@ -75,6 +88,12 @@ def _headers(error: AdapterError) -> tuple[tuple[str, str], ...]:
         return (("WWW-Authenticate", 'Bearer realm="agentbox"'),)
     if isinstance(error, MethodNotAllowed):
         return (("Allow", ", ".join(error.members["allow"])),)
+    if isinstance(error, UnsupportedPatch):
+        return (("Accept-Patch", ", ".join(error.members["supported"])),)
+    if isinstance(error, RangeNotSatisfiable):
+        return (("Content-Range", f"bytes */{error.members['size']}"),)
+    if isinstance(error, PreconditionFailed) and error.members["etag"]:
+        return (("ETag", error.members["etag"]),)
     if error.retryable and error.status in (429, 503):
         return (("Retry-After", str(max(1, round(error.retry_after or 1)))),)
     return ()

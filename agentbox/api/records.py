@@ -1,11 +1,14 @@
 """Bodies of requests that are no record of a slot, and answers of routes of the box."""
 
 from collections.abc import Mapping
+from dataclasses import field
+from typing import Literal
 
 from agentbox.adapters.beads.contract import BeadSpec, Outcome
 from agentbox.adapters.events.contract import NewEvent
+from agentbox.adapters.memory.contract import Hit
 from agentbox.adapters.orchestrator.contract import AgentSpec, Signal
-from agentbox.adapters.wire import JsonValue, Record, record
+from agentbox.adapters.wire import JsonObj, JsonValue, Record, Scalar, record
 
 
 @record
@@ -53,6 +56,33 @@ class CloseBody(Record):
     note: str = ""
     result: JsonValue = None
     lease_id: str | None = None
+
+
+@record
+class StoreBody(Record):
+    """`text` is what is searched; without it the strings of the value. `ttl_s` None keeps the entry."""
+
+    value: JsonValue
+    text: str | None = None
+    metadata: Mapping[str, Scalar] = field(default_factory=dict)
+    ttl_s: int | None = None
+
+
+@record
+class SearchBody(Record):
+    """`flt` is a filter on metadata; `min_cosine` leaves out what is less alike."""
+
+    query: str
+    namespaces: tuple[str, ...] = ("default",)
+    limit: int = 10
+    mode: Literal["hybrid", "vector", "text"] = "hybrid"
+    flt: JsonObj = field(default_factory=dict)
+    min_cosine: float | None = None
+
+
+@record
+class Hits(Record):
+    hits: tuple[Hit, ...]
 
 
 @record
@@ -113,7 +143,7 @@ class Applied(Record):
 RECORDS: Mapping[str, type[Record]] = {
     kind.__name__: kind
     for kind in (
-        NewBead, ClaimBody, ClaimNextBody, HeartbeatBody, ReleaseBody, CloseBody, EventsBody, Appended, Head, VerifyBody,
+        NewBead, ClaimBody, ClaimNextBody, HeartbeatBody, ReleaseBody, CloseBody, StoreBody, SearchBody, Hits, EventsBody, Appended, Head, VerifyBody,
         SignalBody, RunBody, Draining, Applied,
     )
 }  # fmt: skip

@@ -16,6 +16,8 @@ _TITLES = {
     "probes": "Probes",
     "box": "The box",
     "beads": "Beads",
+    "pods": "Pods",
+    "memory": "Memory",
     "events": "Events",
     "agents": "Agents",
     "tasks": "Tasks",
@@ -48,7 +50,7 @@ def page() -> str:
 def _table(title: str, rows: Iterable[Route]) -> str:
     lines = [f"## {title}", "", "| Route | Scope | Takes | Answers | What |", "|---|---|---|---|---|"]
     lines += [
-        f"| `{route.method} {route.path}` | {', '.join(route.scope) or 'public'} | {_takes(route)} "
+        f"| `{route.method} {route.template}` | {', '.join(route.scope) or 'public'} | {_takes(route)} "
         f"| {_answers(route)} | {route.summary} |"
         for route in rows
     ]

@@ -2,19 +2,32 @@
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 JSON = "application/json"
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A whole answer. `body` is plain JSON data, a record, or bytes; None sends no body."""
+    """A whole answer. `body` is plain JSON data, a record, or bytes; None sends no body. `length` is that of the body that
+    GET would send, in the answer to a HEAD."""
 
     body: Any = None
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
     media_type: str = JSON
+    length: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pieces:
+    """An answer whose body of `length` bytes comes in pieces."""
+
+    pieces: AsyncIterator[bytes]
+    length: int
+    media_type: str
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -32,3 +45,6 @@ class EventStream:
 
     events: AsyncIterator[SentEvent]
     close: Callable[[], None] = field(default=lambda: None)
+
+
+Answer: TypeAlias = Reply | Pieces | EventStream

@@ -1,5 +1,6 @@
 """Visits the texts that a pointer names inside the arguments of a call, and builds the arguments anew around them."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass, replace
 from typing import Any
@@ -20,6 +21,8 @@ def _at(value: Any, path: list[str], visit: Visit, key: str) -> Any:
         return None
     if not path or path[0] == "**":
         return _below(value, visit, key) if path else _text(value, visit, key)
+    if isinstance(value, bytes):
+        return _in_json(value, path, visit, key)
     head, rest = path[0], path[1:]
     if head == "*":
         return tuple(_at(item, rest, visit, key) for item in value)
@@ -29,6 +32,17 @@ def _at(value: Any, path: list[str], visit: Visit, key: str) -> Any:
     if isinstance(value, Mapping) and head in value:
         return {**value, head: _at(value[head], rest, visit, head)}
     return value
+
+
+def _in_json(value: bytes, path: list[str], visit: Visit, key: str) -> bytes:
+    """Below bytes that are JSON; others pass, for whoever reads them to refuse. Equal when nothing was found."""
+    try:
+        given = json.loads(value)
+    except ValueError:
+        return value
+    fits = isinstance(given, list) if path[0] == "*" else isinstance(given, Mapping)
+    new = _at(given, path, visit, key) if fits else given
+    return value if new == given or list(new) == given else json.dumps(new).encode()
 
 
 def _below(value: Any, visit: Visit, key: str) -> Any:

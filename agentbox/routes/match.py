@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from agentbox.routes.route import Route
 
 
 @dataclass(frozen=True)
 class Match:
-    """What a path means. `route` is None when the path is known but not the method; `allow` are its methods."""
+    """What a path means. `route` is None when the path is known but not the method; `allow` are its methods.
+
+    Parameters are decoded, but for the rest of a path: in it a `/` and a `%2F` must be told apart.
+    """
 
     route: Route | None
     parameters: Mapping[str, str]
@@ -28,7 +31,7 @@ class Matcher:
                 self._fixed.setdefault(route.path, []).append(route)
 
     def match(self, method: str, raw_path: str) -> Match | None:
-        """None when no row has that path. `raw_path` is still percent-encoded, so that %2F is no separator."""
+        """None when no row has that path, or it is no UTF-8. `raw_path` is still percent-encoded, so that %2F is no separator."""
         rows = self._fixed.get(raw_path)
         if rows is not None:
             return _choose(rows, {}, method)
@@ -37,7 +40,16 @@ class Matcher:
             return None
         first = found[0][0].path
         rows = [route for route, _ in found if route.path == first]
-        return _choose(rows, {name: unquote(value) for name, value in found[0][1].items()}, method)
+        try:
+            given = {name: value if name == rows[0].rest else _decoded(value) for name, value in found[0][1].items()}
+        except UnicodeDecodeError:
+            return None
+        return _choose(rows, given, method)
+
+
+def _decoded(segment: str) -> str:
+    """Raises UnicodeDecodeError for what is no UTF-8: two paths must not mean one name."""
+    return unquote_to_bytes(segment.encode("latin-1")).decode()
 
 
 def _choose(rows: Sequence[Route], parameters: Mapping[str, str], method: str) -> Match:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote, urlencode
 
-Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-_PARAMETER = re.compile(r"\{([a-z_]+)\}")
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+_PARAMETER = re.compile(r"\{([a-z_]+)(\*?)\}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,9 @@ class Route:
     `scope`: every name must be held; empty = public. `handler` is `<module>.<function>` below the API's endpoints;
     `request` and `response` name records ("" = no body), so that the server and each client can share this table.
     `query` names are all that the query string may hold. `body_limit` is in bytes: 0 = a body is refused,
-    None = `api.max_body`. A `stream` answers server-sent events.
+    None = `api.max_body`. A `stream` answers server-sent events. Where `media` is `any`, bodies are bytes of any type:
+    the handler reads the body piece by piece, and looks at Accept itself. `headers` are those that mean something here.
+    `{name*}` at the end of a path is the rest of it, slashes and all.
     """
 
     name: str
@@ -31,7 +33,9 @@ class Route:
     statuses: tuple[int, ...] = (200,)
     body_limit: int | None = 0
     query: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
     stream: bool = False
+    media: Literal["json", "any"] = "json"
     listener: Literal["api", "metrics"] = "api"
 
     @property
@@ -46,20 +50,40 @@ class Route:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names in braces of the path."""
-        return tuple(_PARAMETER.findall(self.path))
+        return tuple(name for name, _ in _PARAMETER.findall(self.path))
+
+    @property
+    def rest(self) -> str:
+        """The name of the parameter that is the rest of the path; "" where there is none."""
+        return next((name for name, star in _PARAMETER.findall(self.path) if star), "")
+
+    @property
+    def template(self) -> str:
+        """The path as OpenAPI writes it."""
+        return self.path.replace("*}", "}")
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """Matches exactly the paths of this row; a parameter is one segment that is not empty."""
-        parts = _PARAMETER.split(self.path)
-        text = "".join(re.escape(part) if i % 2 == 0 else f"(?P<{part}>[^/]+)" for i, part in enumerate(parts))
-        return re.compile(f"^{text}$")
+        """Matches exactly the paths of this row; a parameter is one segment that is not empty, unless it is the rest."""
+        at, text = 0, ""
+        for found in _PARAMETER.finditer(self.path):
+            one = ".*" if found[2] else "[^/]+"
+            text += f"{re.escape(self.path[at : found.start()])}(?P<{found[1]}>{one})"
+            at = found.end()
+        return re.compile(f"^{text}{re.escape(self.path[at:])}$")
 
     def url(self, parameters: Mapping[str, str] | None = None, query: Mapping[str, object] | None = None) -> str:
-        """Path and query string. Raises KeyError for a parameter left out, ValueError for an unknown query name."""
+        """Path and query string. Raises KeyError for a parameter left out, ValueError for an unknown query name, or for a
+        rest of the path that clients and proxies would change on its way (an empty segment, `.` or `..`)."""
         given = parameters or {}
-        path = _PARAMETER.sub(lambda match: quote(str(given[match[1]]), safe=""), self.path)
+        if self.rest and not _is_stable(given[self.rest]):
+            raise ValueError(f"{given[self.rest]!r} has an empty segment, or one that is . or ..")
+        path = _PARAMETER.sub(lambda match: quote(str(given[match[1]]), safe="/" if match[2] else ""), self.path)
         wanted = {name: value for name, value in (query or {}).items() if value is not None}
         if unknown := sorted(set(wanted) - set(self.query)):
             raise ValueError(f"route {self.name} takes no query name {unknown[0]!r}")
         return f"{path}?{urlencode(wanted, doseq=True)}" if wanted else path
+
+
+def _is_stable(rest: str) -> bool:
+    return rest == "" or not any(segment in ("", ".", "..") for segment in rest.removesuffix("/").split("/"))

@@ -6,9 +6,11 @@ from agentbox.routes.agents import AGENTS, TASKS
 from agentbox.routes.beads import BEADS
 from agentbox.routes.box import BOX
 from agentbox.routes.events import EVENTS
+from agentbox.routes.memory import MEMORY
+from agentbox.routes.pods import PODS
 from agentbox.routes.route import Route
 
-ROUTES: tuple[Route, ...] = (*BOX, *BEADS, *EVENTS, *AGENTS, *TASKS)
+ROUTES: tuple[Route, ...] = (*BOX, *BEADS, *PODS, *MEMORY, *EVENTS, *AGENTS, *TASKS)
 BY_NAME: Mapping[str, Route] = {route.name: route for route in ROUTES}
 
 # Scopes that a token may hold (slots.md 5). `admin` holds all but `core`; `core` is of per-boot tokens only.

@@ -20,8 +20,8 @@ from agentbox.testing.agent_host import AgentHostBox, end_with_parent, plan_of
 TOKEN = "an-admin-token-of-a-test"
 SLOTS = {
     "beads": Slot(use="local-sqlite", required=False, options={"lease_seconds": 60}),
-    "pods": Slot(use="off", required=False),
-    "memory": Slot(use="off", required=False),
+    "pods": Slot(use="local-fs", required=False),
+    "memory": Slot(use="local-sqlite", required=False),
     "events": Slot(use="local-jsonl", required=False, options={"fsync": "group"}),
     "orchestrator": Slot(use="local-process", required=True, options={"grace_seconds": 1}),
 }

@@ -47,3 +47,16 @@ def test_a_pointer_to_nothing_changes_nothing():
     """An argument that was not given, or is None."""
     assert rewrite({"note": None}, "/note", upper) == {"note": None}
     assert rewrite({}, "/note", upper) == {}
+
+
+def test_bytes_that_are_json_are_looked_into():
+    """As a patch is; what does not fit, or holds no finding, stays byte for byte."""
+    from agentbox.privacy.walk import rewrite
+
+    def upper(text, _key):
+        return text.upper()
+
+    patch = b'[{"op": "add", "value": {"a": ["x"]}}, 1]'
+    assert rewrite(patch, "/*/value/**", upper) == b'[{"op": "add", "value": {"A": ["X"]}}, 1]'
+    for same in (b'[ {"op":"x"} ]', b"{}", b"[", b"3", b'[{"value": "X"}]'):
+        assert rewrite(same, "/*/value/**", upper) == same

@@ -43,6 +43,16 @@ def test_an_encoded_slash_is_no_separator() -> None:
     assert match.parameters == {"id": "a/b"}
 
 
+def test_the_rest_of_a_path_stays_encoded() -> None:
+    """So that its handler can tell a slash from %2F; every other parameter must be UTF-8."""
+    match = MATCHER.match("PUT", "/v1/pods/a/b%2Fc%ff/")
+    assert match is not None
+    assert match.parameters == {"path": "a/b%2Fc%ff/"}
+    assert MATCHER.match("GET", "/v1/pods/") is not None
+    assert MATCHER.match("GET", "/v1/pods") is None
+    assert MATCHER.match("GET", "/v1/beads/%ff") is None
+
+
 def test_a_wrong_method_names_the_right_ones() -> None:
     """`allow` lists every method of the path; a stream has no HEAD."""
     task = MATCHER.match("PATCH", "/v1/tasks/x")

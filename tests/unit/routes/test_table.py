@@ -26,7 +26,7 @@ def test_scopes_exist(route: Route) -> None:
 @pytest.mark.parametrize("route", ROUTES, ids=name_of)
 def test_writes_need_a_write_scope(route: Route) -> None:
     """No row that changes something is public or is satisfied by a scope for reading."""
-    if route.method != "GET":
+    if route.method not in ("GET", "OPTIONS") and route.name != "search_memory":  # whose query is too long for a URL
         assert route.scope
         assert not any(scope.endswith(":read") for scope in route.scope)
 
@@ -61,6 +61,17 @@ def test_url_fills_and_quotes() -> None:
     route = BY_NAME["add_dep"]
     assert route.url({"id": "a/b", "blocker": "c d"}) == "/v1/beads/a%2Fb/deps/c%20d"
     assert BY_NAME["list_beads"].url(query={"status": "open", "cursor": None}) == "/v1/beads?status=open"
+
+
+def test_the_rest_of_a_path_keeps_its_slashes() -> None:
+    """What a client or a proxy would change on its way is refused instead; an encoded dot is a name like any other."""
+    route = BY_NAME["read_pod"]
+    assert route.parameters == ("path",)
+    assert route.url({"path": "a/b c/%2e/\u00e9"}) == "/v1/pods/a/b%20c/%252e/%C3%A9"
+    assert (route.url({"path": ""}), route.url({"path": "a/"})) == ("/v1/pods/", "/v1/pods/a/")
+    for path in ("a//b", "/a", "/", "a/..", "./a", "..", "a/./b"):
+        with pytest.raises(ValueError, match="segment"):
+            route.url({"path": path})
 
 
 def test_url_refuses_what_the_row_lacks() -> None:

@@ -1,0 +1,21 @@
+"""What a token may be bound to besides its scopes: a prefix of pod paths, one of memory namespaces, a source of events."""
+
+from agentbox.adapters.errors import PermissionDenied
+from agentbox.api.access import Caller
+
+
+def check_pod(caller: Caller, path: str) -> None:
+    """Raises PermissionDenied for a path that does not start with the prefix that the caller's token is bound to."""
+    _check(caller.pod_prefix, path, "pods:path", "pod")
+
+
+def check_namespace(caller: Caller, namespace: str) -> None:
+    """As `check_pod`, for a namespace of memory."""
+    _check(caller.memory_prefix, namespace, "memory:namespace", "namespace")
+
+
+def _check(prefix: str, name: str, scope: str, what: str) -> None:
+    if not name.startswith(prefix):
+        raise PermissionDenied(
+            f"cannot use this {what}: the token is bound to {what}s that start with {prefix}", scope=scope
+        )

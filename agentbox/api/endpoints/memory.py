@@ -1,0 +1,98 @@
+"""Memory over HTTP."""
+
+import json
+
+from agentbox.adapters.errors import NotFound
+from agentbox.adapters.memory.contract import Memory
+from agentbox.adapters.wire import JsonObj
+from agentbox.api.bindings import check_namespace
+from agentbox.api.call import Call
+from agentbox.api.problems import invalid
+from agentbox.api.records import Hits, SearchBody, StoreBody
+from agentbox.api.reply import Reply
+
+DEFAULT_PAGE = 100
+LIMIT = (1, 500)
+
+
+def _memory(call: Call) -> Memory:
+    return call.services.container.memory
+
+
+def _namespace(call: Call) -> str:
+    """Raises PermissionDenied outside what the caller's token is bound to."""
+    check_namespace(call.caller, call.parameters["ns"])
+    return call.parameters["ns"]
+
+
+async def store(call: Call) -> Reply:
+    """201 when it was created, 200 when it replaced an entry."""
+    body, namespace = call.record(StoreBody), _namespace(call)
+    entry, created = await _memory(call).store(
+        call.parameters["key"],
+        body.value,
+        namespace=namespace,
+        text=body.text,
+        metadata=body.metadata,
+        ttl_s=body.ttl_s,
+    )
+    return Reply(entry, status=201 if created else 200)
+
+
+async def retrieve(call: Call) -> Reply:
+    entry = await _memory(call).retrieve(call.parameters["key"], namespace=_namespace(call))
+    if entry is None:
+        raise _unknown(call)
+    return Reply(entry)
+
+
+async def delete(call: Call) -> Reply:
+    if not await _memory(call).delete(call.parameters["key"], namespace=_namespace(call)):
+        raise _unknown(call)
+    return Reply(status=204)
+
+
+def _unknown(call: Call) -> NotFound:
+    return NotFound("cannot find this entry", resource="memory", id=call.parameters["key"])
+
+
+async def list_entries(call: Call) -> Reply:
+    """`flt` is a filter as `search` takes it."""
+    page = await _memory(call).list(
+        namespace=_namespace(call), prefix=call.query.get("prefix", ""), flt=_filter(call),
+        limit=call.integer("limit", DEFAULT_PAGE, *LIMIT), cursor=call.query.get("cursor"),
+    )  # fmt: skip
+    return Reply(page)
+
+
+def _filter(call: Call) -> JsonObj:
+    try:
+        found = json.loads(call.query.get("flt", "{}"))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise invalid("?flt", "must be a JSON object")
+    return found
+
+
+async def search(call: Call) -> Reply:
+    """The answer says nothing of entries that the query does not find."""
+    body = call.record(SearchBody)
+    for namespace in body.namespaces:
+        check_namespace(call.caller, namespace)
+    hits = await _memory(call).search(
+        body.query,
+        namespaces=body.namespaces,
+        limit=body.limit,
+        mode=body.mode,
+        flt=body.flt,
+        min_cosine=body.min_cosine,
+    )
+    return Reply(Hits(hits=hits))
+
+
+async def stats(call: Call) -> Reply:
+    """Of one namespace, or of all that there are. A token bound to a namespace asks for its own."""
+    namespace = call.query.get("namespace")
+    check_namespace(call.caller, namespace or "")
+    return Reply(await _memory(call).stats(namespace))

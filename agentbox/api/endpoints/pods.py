@@ -1,0 +1,215 @@
+"""Pods over HTTP: objects as they are, containers as documents."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from agentbox.adapters.context import current
+from agentbox.adapters.errors import BackendError, NotFound, PreconditionFailed, ValidationError, ValueTooLarge
+from agentbox.adapters.pods.contract import LIMIT, PodMeta, PodObject
+from agentbox.api.bindings import check_pod
+from agentbox.api.call import Call
+from agentbox.api.conditional import Span, changed_since_asked, http_date, not_modified, span_of
+from agentbox.api.containers import CONTAINER_LINKS, FORMS, OBJECT_LINKS
+from agentbox.api.headers import choose
+from agentbox.api.problems import UnsupportedMediaType, invalid
+from agentbox.api.reply import Answer, Pieces, Reply
+
+DEFAULT_PAGE = 100
+DEFAULT_TYPE = "application/octet-stream"
+AT_ONCE = 1 << 20  # bytes: a body up to this size is taken whole
+TRIES = 5  # of a read whose object changes while we look
+PATCHES = {"patch.json": "application/json-patch+json", "patch.n3": "text/n3"}
+_JUDGED = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "range")
+# An object is a stranger's: it may run nothing in our name, and a browser keeps no copy that it does not ask for again.
+_GUARDED = (("Content-Security-Policy", "sandbox"), ("Cache-Control", "private, no-cache"))
+
+
+async def write(call: Call) -> Reply:
+    """201 when it was created, 204 when it was replaced. The tag is left out where privacy changed the body."""
+    path = _path(call)
+    for name in ("content-encoding", "content-range"):
+        if name in call.headers:
+            raise _unread(name)
+    _check_announced(call)
+    if_match = await _if_match(call, path)
+    meta, created = await call.services.container.pods.write(
+        path, await _body(call.incoming.pieces()), content_type=call.headers.get("content-type", DEFAULT_TYPE),
+        if_match=if_match, if_none_match=call.headers.get("if-none-match"),
+    )  # fmt: skip
+    known = () if current().redacted else _validators(meta)
+    return Reply(status=201 if created else 204, headers=known)
+
+
+async def patch(call: Call) -> Reply:
+    path = _path(call)
+    if_match = await _if_match(call, path)
+    body = await call.incoming.whole(call.services.plan.api.max_body)
+    kind = call.headers.get("content-type", "").partition(";")[0].strip().lower()
+    pods = call.services.container.pods
+    return Reply(
+        status=204, headers=_validators(await pods.patch(path, body, patch_type=kind or "none", if_match=if_match))
+    )
+
+
+async def delete(call: Call) -> Reply:
+    path = _path(call)
+    await call.services.container.pods.delete(path, if_match=await _if_match(call, path))
+    return Reply(status=204)
+
+
+async def read(call: Call) -> Answer:
+    """An object (200, 206, 304), or a container as a document."""
+    path = _path(call)
+    if path == "" or path.endswith("/"):
+        return await _container(call, path)
+    if call.query:
+        raise invalid(f"?{next(iter(call.query))}", "is for containers, whose path ends with /")
+    if call.method == "HEAD":
+        return _head(call, await call.services.container.pods.head(path))
+    if not any(name in call.headers for name in _JUDGED):
+        return _whole(call, await call.services.container.pods.read(path))
+    return await _judged(call, path)
+
+
+async def options(call: Call) -> Reply:
+    """204 also where nothing is yet: it says what a PUT may do there."""
+    path = _path(call)
+    pods = call.services.container.pods
+    if path == "" or path.endswith("/"):
+        await pods.list(path, limit=1)
+        return Reply(status=204, headers=(("Allow", "GET, HEAD, OPTIONS, DELETE"),))
+    with suppress(NotFound):
+        await pods.head(path)
+    allow = ("Allow", "GET, HEAD, OPTIONS, PUT, PATCH, DELETE")
+    return Reply(status=204, headers=(allow, ("Accept-Put", "*/*"), _accept_patch(call)))
+
+
+def _accept_patch(call: Call) -> tuple[str, str]:
+    known = call.services.container.capabilities("pods")
+    return "Accept-Patch", ", ".join(kind for name, kind in PATCHES.items() if name in known)
+
+
+def _path(call: Call) -> str:
+    """The path of the request. Raises ValidationError for an encoded slash and for what is no UTF-8; the slot checks the
+    rest. Raises PermissionDenied outside what the caller's token is bound to."""
+    raw = call.parameters["path"]
+    if "%2f" in raw.lower():
+        raise invalid("/path", "has an encoded slash")
+    try:
+        path = unquote_to_bytes(raw.encode("latin-1")).decode()
+    except UnicodeDecodeError:
+        raise invalid("/path", "is no UTF-8") from None
+    check_pod(call.caller, path)
+    return path
+
+
+def _unread(name: str) -> Exception:
+    """What is stored is what was sent: no coding is undone, no part is put into a whole (RFC 9110 14.5)."""
+    if name == "content-encoding":
+        return UnsupportedMediaType("cannot take a body with a content coding", accepted=["identity"])
+    return invalid("Content-Range", "is not for PUT here: send the whole object")
+
+
+def _check_announced(call: Call) -> None:
+    """Refuses a body that says itself that it is too large, before a byte of it is read."""
+    cap = int(call.services.plan.slots["pods"].options.get("max_object") or 64 << 20)
+    length = call.headers.get("content-length", "0")
+    if length.isdecimal() and int(length) > cap:
+        raise ValueTooLarge(
+            f"cannot take an object of {length} bytes: the cap is {cap}",
+            limit="max_object", observed=int(length), cap=cap, config_path="adapters.pods.max_object",
+        )  # fmt: skip
+
+
+async def _body(pieces: AsyncIterator[bytes]) -> bytes | AsyncIterator[bytes]:
+    """A small body whole, a larger one piece by piece."""
+    taken = bytearray()
+    async for piece in pieces:
+        taken += piece
+        if len(taken) > AT_ONCE:
+            return _again(bytes(taken), pieces)
+    return bytes(taken)
+
+
+async def _again(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in rest:
+        yield piece
+
+
+async def _if_match(call: Call, path: str) -> str | None:
+    """`If-Match`; without it `If-Unmodified-Since`, as the tag of what is there now, so that the change stays atomic."""
+    if "if-match" in call.headers or "if-unmodified-since" not in call.headers:
+        return call.headers.get("if-match")
+    try:
+        meta = await call.services.container.pods.head(path)
+    except NotFound:
+        return None
+    if changed_since_asked(call.headers, meta):
+        raise PreconditionFailed(f"cannot change {path}: it was modified since", etag=meta.etag)
+    return meta.etag
+
+
+async def _judged(call: Call, path: str) -> Answer:
+    """A read with preconditions or a range: they hold for exactly the object whose bytes are sent."""
+    pods = call.services.container.pods
+    for _ in range(TRIES):
+        meta = await pods.head(path)
+        if not_modified(call.headers, meta):
+            return Reply(status=304, headers=(*_validators(meta), *_GUARDED))
+        span = span_of(call.headers, meta)
+        try:
+            found = await pods.read(path, byte_range=span)
+        except ValidationError:
+            continue  # it became shorter meanwhile
+        if found.meta.etag == meta.etag:
+            return _whole(call, found, span)
+    raise BackendError(f"cannot read {path}: it changes all the time", slot="pods", impl="")
+
+
+def _validators(meta: PodMeta) -> tuple[tuple[str, str], ...]:
+    tag = () if meta.etag is None else (("ETag", meta.etag),)
+    return (*tag, ("Last-Modified", http_date(meta.modified_at)))
+
+
+def _described(call: Call, meta: PodMeta) -> tuple[tuple[str, str], ...]:
+    """The headers of an object. Raises NotAcceptable when `Accept` excludes its type."""
+    choose(call.headers, (meta.content_type.partition(";")[0].strip().lower(),))
+    links = tuple(("Link", link) for link in OBJECT_LINKS)
+    return (*_validators(meta), *_GUARDED, ("Accept-Ranges", "bytes"), _accept_patch(call), *links)
+
+
+def _head(call: Call, meta: PodMeta) -> Reply:
+    if not_modified(call.headers, meta):
+        return Reply(status=304, headers=(*_validators(meta), *_GUARDED))
+    return Reply(headers=_described(call, meta), media_type=meta.content_type, length=meta.size)
+
+
+def _whole(call: Call, found: PodObject, span: Span | None = None) -> Pieces:
+    """All of the object, or the part of it."""
+    headers, size = _described(call, found.meta), found.meta.size or 0
+    if span is None:
+        return Pieces(pieces=found.body, length=size, media_type=found.meta.content_type, headers=headers)
+    first, last = span
+    told = ("Content-Range", f"bytes {first}-{last}/{size}")
+    return Pieces(
+        pieces=found.body,
+        length=last - first + 1,
+        media_type=found.meta.content_type,
+        status=206,
+        headers=(*headers, told),
+    )
+
+
+async def _container(call: Call, path: str) -> Reply:
+    kind = choose(call.headers, tuple(FORMS))
+    limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
+    page = await call.services.container.pods.list(path, limit=limit, cursor=call.query.get("cursor"))
+    links = [*CONTAINER_LINKS]
+    if page.next_cursor is not None:
+        links.append(f'<?limit={limit}&cursor={page.next_cursor}>; rel="next"')
+    made: Callable[..., Any] = FORMS[kind]
+    headers = (*(("Link", link) for link in links), ("Vary", "Accept"))
+    return Reply(made(path, page), headers=headers, media_type=kind)

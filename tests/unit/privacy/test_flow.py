@@ -1,0 +1,84 @@
+"""A body in pieces is masked exactly as a whole one is, wherever it is cut."""
+
+import random
+
+import pytest
+
+from agentbox.privacy import Flow, Guard, Rejected, guard_of
+from agentbox.privacy.guard import WINDOW
+
+KEY = "AKIA" + "ABCDEFGH12345678"
+
+
+def guard(policy="strict"):
+    return guard_of({"entities": ["secret", "email"], "policy": {"pods": policy}})
+
+
+async def cut(body, size):
+    for at in range(0, len(body), size):
+        yield body[at : at + size]
+
+
+async def through(made, body, size):
+    flow = Flow(made, "pods", cut(body, size))
+    return b"".join([piece async for piece in flow]), flow
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_findings_are_masked_wherever_they_lie(seed):
+    """At every distance from the edge of a window, with characters of many bytes around."""
+    chance = random.Random(seed)
+    words = ["\u00e9" * chance.randrange(1, 40), "word", "\U0001f600", "\n"]
+    text = ""
+    while len(text) < 4 * WINDOW:
+        text += " ".join(chance.choices(words, k=chance.randrange(1, 900)))
+        text += chance.choice([f" {KEY} ", " password=hunter2hunter2 ", " someone@example.org "])
+    whole = guard().clean("pods", "write", {"body": text.encode()}, ("/body",), ())
+    found, flow = await through(guard(), text.encode(), chance.choice([1, 7, 4096, 65_521, 1 << 20]))
+    assert found == whole.document["body"]
+    assert flow.counts == whole.counts
+    assert KEY.encode() not in found
+
+
+async def test_a_finding_on_each_edge():
+    """The key moves over the end of the window, a character at a time."""
+    for at in range(WINDOW - 40, WINDOW + 8):
+        found, _ = await through(guard(), (" " * at + KEY + " " * WINDOW).encode(), 5000)
+        assert found == (" " * at + "[SECRET]" + " " * WINDOW).encode()
+
+
+@pytest.mark.parametrize("body", [b"\0" + KEY.encode() * 9, b"\xff\xfe" + KEY.encode(), b"", KEY.encode() + b"\xff"])
+async def test_what_is_no_text_passes_as_it_is(body):
+    """NUL, other encodings, nothing."""
+    for size in (1, 3, 1 << 20):
+        found, flow = await through(guard(), body, size)
+        assert (found, dict(flow.counts)) == (body, {})
+
+
+async def test_a_text_that_ends_as_none_is_searched_so_far():
+    """What was passed on as text was searched; the rest goes as it is."""
+    text = (KEY + " ") * 8000
+    found, flow = await through(guard(), text.encode() + b"\xff tail", 10_000)
+    assert found == text.replace(KEY, "[SECRET]").encode() + b"\xff tail"
+    assert flow.counts["secret"] == 8000
+
+
+async def test_off_only_counts_bytes():
+    """And the hash is that of what came, whatever was masked."""
+    import hashlib
+
+    for policy, want in (("off", KEY), ("soft", "[SECRET]")):
+        found, flow = await through(guard(policy), KEY.encode(), 4)
+        assert (found, flow.sha256) == (want.encode(), hashlib.sha256(KEY.encode()).hexdigest())
+
+
+async def test_a_failing_search_refuses_or_is_counted():
+    """strict raises, soft lets the original pass."""
+
+    def broken(_text):
+        raise RuntimeError("the detector broke")
+
+    with pytest.raises(Rejected):
+        await through(Guard(detectors={"secret": broken}, policies={"pods": "strict"}), b"a", 1)
+    found, flow = await through(Guard(detectors={"secret": broken}, policies={"pods": "soft"}), b"a", 1)
+    assert (found, flow.failed) == (b"a", 1)
