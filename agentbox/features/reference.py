@@ -3,10 +3,12 @@
 import json
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, Final
 
 from agentbox.features.loader import ALWAYS, features_dir, load_features
 from agentbox.features.model import Feature
+from agentbox.features.runs import as_run
 from agentbox.settings import CHECKOUT
 
 TARGET: Final = CHECKOUT / "docs/features.md"
@@ -25,45 +27,16 @@ prove that all of it is there. Its packages are a layer of their own, `f-<featur
 `/run/agentbox/secrets/`: the operator's secret where a key of the manifest names one, else one that the first boot makes
 and keeps; `agentbox shell -- cat /var/lib/agentbox/secrets/<name>` shows that one.
 """
-_RUN: Final = """## As really run
-
-`./agentbox.sh test features --all` locks each feature, builds its image, boots it in a container, runs its probes there
-as `agentbox verify --probes` does, looks up its commands as an agent would, and removes everything again. Raw rows:
-`bench/results/features.json`. Size is what the feature adds to the core image: compressed, and unpacked.
-
-| Feature | Locks | Builds | Boots | Probes green | Size added | Exception |
-|---|---|---|---|---|---|---|"""
 
 
-def page() -> str:
-    """The whole page."""
+def page(results: Path = RESULTS) -> str:
+    """The whole page, with the rows of that file."""
     features = {name: row for name, row in load_features().items() if name not in ALWAYS}
-    rows = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else {}
-    parts = [_INTRO, _RUN, *(_run(name, rows.get(name)) for name in features), "", *_not_run(features, rows)]
+    rows = json.loads(results.read_text())["rows"] if results.exists() else {}
+    parts = [_INTRO, *as_run(features, rows)]
     for name, feature in features.items():
         parts += _section(feature, _said(name))
     return "\n".join(parts)
-
-
-def _run(name: str, row: Mapping[str, Any] | None) -> str:
-    if row is None:
-        return f"| {name} | not run | | | | | |"
-    green = f"{sum(probe['passed'] for probe in row['probes'])} of {len(row['probes'])}" if row["probes"] else "no"
-    size = f"{_megabytes(row['compressed'])}, {_megabytes(row['unpacked'])}" if row["builds"] else ""
-    marks = ("yes" if row[key] else "no" for key in ("locks", "builds", "boots"))
-    return f"| {name} | {' | '.join(marks)} | {green} | {size} | {', '.join(row['exceptions'])} |"
-
-
-def _megabytes(sizes: Mapping[str, int]) -> str:
-    return f"{sum(sizes.values()) / 1e6:.0f} MB" if sizes else "?"
-
-
-def _not_run(features: Mapping[str, Feature], rows: Mapping[str, Any]) -> Iterator[str]:
-    short = {name: rows[name]["why"] for name in features if name in rows and not rows[name]["green"]}
-    if short:
-        yield "What ended before its probes, and why:\n"
-        yield from (f"- **{name}**: {why}" for name, why in short.items())
-        yield ""
 
 
 def _said(name: str) -> str:

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 import pytest
 from desk import Desk
 from manifests import gated
+from record import RESULTS
+from room import free_bytes
 
 from agentbox.features import load_features
+from agentbox.settings import CHECKOUT
 
 REPRESENTATIVE = ("opencode",)  # small, and from the source that core has nothing of
 NAME = "agentbox-feature"
@@ -18,6 +21,12 @@ PORT = 29590
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--feature", action="append", default=[], help="A feature to try; repeatable.")
     parser.addoption("--every-feature", action="store_true", help="All of them, and keep the rows.")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """What a reader must know before hours of it."""
+    stands = f"; rows of {RESULTS.relative_to(CHECKOUT)} that are of the same files stand"
+    return f"features: {free_bytes() / 1e9:.0f} GB of disk are free" + stands * config.getoption("--every-feature")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -36,6 +45,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def keeps(request: pytest.FixtureRequest) -> bool:
     """Whether rows go to bench/results."""
     return bool(request.config.getoption("--every-feature") or request.config.getoption("--feature"))
+
+
+@pytest.fixture
+def goes_on(request: pytest.FixtureRequest) -> bool:
+    """Whether a row that an earlier run kept of the same files stands: in a run of all that was cut off, say."""
+    return not request.config.getoption("--feature")
 
 
 @pytest.fixture

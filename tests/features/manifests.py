@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentbox.features import Delta, Feature, effective_delta, enabled, widenings
-from agentbox.manifest import parse
+from agentbox.manifest import Model, parse
 from agentbox.manifest.spelling import spell
 
 _HEAD = 'meta = { schema_version = 1, name = "x" }\n'
@@ -22,11 +22,14 @@ _NVIDIA = Path("/dev/nvidiactl")
 
 @dataclass(frozen=True)
 class Wanted:
-    """Lines for a manifest, the exceptions among them, and which of their devices this machine lacks."""
+    """Lines for a manifest that turns on the features `on` (those without a gate too), the exceptions among the lines,
+    which of their devices this machine lacks, and the features whose devices those are."""
 
     text: str
+    on: tuple[str, ...]
     exceptions: tuple[str, ...]
     absent: tuple[str, ...]
+    deprived: tuple[str, ...]
 
 
 def wanted(features: Mapping[str, Feature], name: str) -> Wanted:
@@ -38,18 +41,29 @@ def wanted(features: Mapping[str, Feature], name: str) -> Wanted:
     text += f"{gate.when} = true\n" if gate.when else ""
     on = enabled(parse((_HEAD + text).encode(), name), features)
     keys = sorted({need.key for need in (features[each].exception for each in on) if need})
-    blocks = "".join(f"security.exceptions.{key} = {{}}\n" for key in keys)
-    model = parse((_HEAD + text + blocks).encode(), name).usable
-    deltas = [effective_delta(model, key) for key in keys]
-    if any(widenings(delta) for delta in deltas):
+    given = {key: effective_delta(_model(text + _blocks(keys, ())), key) for key in keys}
+    lost = [key for key in keys if _absent(given[key])]
+    blocks = _blocks(keys, lost)
+    if any(widenings(delta) for key, delta in given.items() if key not in lost):
         blocks += "security.audit_acknowledged = true\n"
-    return Wanted(text + blocks, tuple(keys), _absent(deltas))
+    absent = {device for key in lost for device in _absent(given[key])}
+    deprived = (each for each in on if (need := features[each].exception) and need.key in lost)
+    return Wanted(text + blocks, on, tuple(keys), tuple(sorted(absent)), tuple(deprived))
 
 
-def _absent(deltas: Sequence[Delta]) -> tuple[str, ...]:
-    devices = {path for delta in deltas for path in delta.devices if not Path(path).exists()}
-    requests = {f"{row.driver} devices" for delta in deltas for row in delta.device_requests if not _NVIDIA.exists()}
-    return tuple(sorted(devices | requests))
+def _model(text: str) -> Model:
+    return parse((_HEAD + text).encode(), "trial").usable
+
+
+def _blocks(keys: Sequence[str], lost: Sequence[str]) -> str:
+    """An exception whose devices are not here is written empty, so that the box starts and all but its device shows."""
+    said = (f"security.exceptions.{key} = {'{ builtin = false }' if key in lost else '{}'}\n" for key in keys)
+    return "".join(said)
+
+
+def _absent(delta: Delta) -> tuple[str, ...]:
+    devices = {path for path in delta.devices if not Path(path).exists()}
+    return tuple(sorted(devices | {f"{row.driver} devices" for row in delta.device_requests if not _NVIDIA.exists()}))
 
 
 def gated(features: Mapping[str, Feature]) -> tuple[str, ...]:

@@ -11,11 +11,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from desk import PYTHON, Desk
+from desk import PYTHON, Desk, Ran
 from manifests import Wanted
+from room import free_bytes, locked_bytes, too_little
 
 from agentbox.features import Feature
 from agentbox.image import read_archive
+from agentbox.lock.wanted import host_system
 from agentbox.lockfile import read
 from agentbox.settings import CHECKOUT
 
@@ -35,6 +37,8 @@ class Row:
 
     feature: str
     exceptions: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()  # devices that the exceptions give and this machine lacks: the box started without
+    short: bool = False  # not built, for want of disk
     locks: bool = False
     builds: bool = False
     boots: bool = False
@@ -45,6 +49,8 @@ class Row:
     compressed: dict[str, int] = field(default_factory=dict)  # bytes by layer of features
     unpacked: dict[str, int] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)  # locked files of it by table of the lock
+    locked: int = 0  # bytes of the files that the image has beside those of core
+    disk: int = 0  # bytes that the disk lost until the box stood, whoever took them
     seconds: dict[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -65,10 +71,12 @@ class Trial:
 
     def run(self) -> Row:
         """The row. Leaves nothing behind: no container, volume or image, and no store path of this feature."""
-        row = Row(self.feature.name, self.wanted.exceptions)
+        row = Row(self.feature.name, self.wanted.exceptions, self.wanted.absent)
+        before = free_bytes()
         try:
             for stage in (self._lock, self._build, self._boot, self._probe):
                 stage(row)
+                row.disk = max(row.disk, before - free_bytes())
         except Ended as ended:
             row.why = str(ended)
         finally:
@@ -83,47 +91,63 @@ class Trial:
             row.seconds[name] = round(time.monotonic() - started, 1)
 
     def _must(self, row: Row, name: str, *words: str, seconds: float) -> str:
-        ran = self._timed(row, name, lambda: self.desk(*words, timeout=seconds))
+        ran = self._timed(row, name, lambda: self._run(name, *words, seconds=seconds))
         if ran.code != 0:
             said = (ran.err.strip() or ran.out.strip()).splitlines()
             raise Ended(f"{name}: " + " ".join(line.strip() for line in said[-6:]))
         return str(ran.out)
+
+    def _run(self, name: str, *words: str, seconds: float) -> Ran:
+        try:
+            return self.desk(*words, timeout=seconds)
+        except subprocess.TimeoutExpired as late:
+            raise Ended(f"{name}: not within {seconds:.0f} s") from late
 
     def _lock(self, row: Row) -> None:
         lock = self.desk.folder / "agentbox.lock"
         shutil.copyfile(CHECKOUT / "agentbox.lock", lock)
         self._must(row, "lock", "lock", seconds=_LOCK_SECONDS)
         row.locks = True
-        for table, entries in read(lock).tables():
+        found = read(lock)
+        row.locked = locked_bytes(found, host_system())
+        for table, entries in found.tables():
             mine = [entry for entry in entries if row.feature in getattr(entry, "features", ())]
             row.files[table] = len(mine)
 
     def _build(self, row: Row) -> None:
+        if why := too_little(row.locked, free_bytes()):
+            row.short = True
+            raise Ended(f"build: {why}")
         self._must(row, "build", "build", seconds=_BUILD_SECONDS)
         row.builds = True
         layers = read_archive((self.desk.state / "image").resolve()).layers
         row.compressed = {layer.name: layer.size for layer in layers if layer.name.startswith("f-")}
 
     def _boot(self, row: Row) -> None:
-        if self.wanted.absent:
-            raise Ended(f"boot: this machine has no {' and no '.join(self.wanted.absent)}")
         self._must(row, "up", "up", "--yes", seconds=_UP_SECONDS)
         row.boots = True
         row.unpacked = json.loads(self.desk.inside(PYTHON, "-I", "-c", _SIZES))
 
     def _probe(self, row: Row) -> None:
-        ran = self._timed(row, "probes", lambda: self.desk("--json", "verify", "--probes", timeout=_PROBE_SECONDS))
+        words = ("--json", "verify", "--probes")
+        ran = self._timed(row, "probes", lambda: self._run("probes", *words, seconds=_PROBE_SECONDS))
         row.probes = [probe for probe in ran.json if probe["feature"] == row.feature]
         for command in self.feature.commands:
             row.commands[command] = self.desk("run", "--", "bash", "-c", f"command -v {command}").code == 0
         failed = [
-            f"{probe['id']}: {probe['detail']}" for probe in ran.json if not probe["passed"] and probe["required"]
+            f"{probe['id']}: {probe['detail']}"
+            for probe in ran.json
+            if not probe["passed"] and probe["required"] and self._counts(probe["feature"])
         ]
         failed += [f"agents have no command {name}" for name, found in row.commands.items() if not found]
         missing = self.desk.status()["missing"]
         if failed or missing:
             raise Ended(f"probes: {'; '.join(failed) or missing}")
         row.green = True
+
+    def _counts(self, feature: str) -> bool:
+        """Probes of another feature whose devices are absent say nothing of this one."""
+        return feature == self.feature.name or feature not in self.wanted.deprived
 
     def _clear(self) -> None:
         link = self.desk.state / "image"

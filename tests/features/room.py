@@ -1,0 +1,34 @@
+"""Room on the disk: what a trial needs of it, and what there is."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from agentbox.features import ALWAYS
+from agentbox.lock.select import needed
+from agentbox.lockfile import Lock
+
+STORE = Path("/nix/store")
+# A trial's files are there as downloads and in the store (2), unpacked as a tree and in the engine (up to 4 each, for
+# the size of archives), and compressed as a layer and in the image's archive (1 each).
+FACTOR = 12
+# What every trial makes anew: the archive with the core layers, and core unpacked in the engine.
+BASE = 1_000_000_000
+
+
+def locked_bytes(lock: Lock, system: str) -> int:
+    """Bytes of the files that an image for `system` has beside those of the core image."""
+    rows = (item.entry for item in needed(lock, system, system))
+    return sum(row.size for row in rows if (by := getattr(row, "features", ())) and not set(ALWAYS) & set(by))
+
+
+def free_bytes() -> int:
+    """What is free where images are made."""
+    return shutil.disk_usage(STORE if STORE.exists() else "/").free
+
+
+def too_little(locked: int, free: int) -> str:
+    """Why no image with so many bytes of locked files can be made here, or nothing when one can. The need is a bound."""
+    wanted = BASE + FACTOR * locked
+    return f"{wanted / 1e9:.1f} GB of free disk are needed, {free / 1e9:.1f} GB are free" if free < wanted else ""
