@@ -36,7 +36,7 @@ VERBS: dict[str, str] = {
     "shell": "a shell inside the box",
     "run": "run one command in the box as an agent",
     "task": "tasks: submit, list, show, stop, logs",
-    "events": "the journal: tail, show, verify, prune",
+    "events": "the journal: tail, show, verify, export, prune",
     "config": "the manifest: validate, explain, show, diff",
     "lock": "resolve the packages of the image and write agentbox.lock",
     "fetch": "bring the locked packages into the Nix store",

@@ -20,10 +20,14 @@ from agentbox.adapters.text import check_json, check_size
 from agentbox.adapters.wire import JsonObj, refuse, to_wire
 from agentbox.clock import to_wire as wire_time
 
+_STRING = rb'"(?:[^"\\]|\\.)*"'
+_MAYBE = rb"(?:null|" + _STRING + rb")"
+_HEAD = re.compile(rb'\{"agent_id":' + _MAYBE + rb',"data":\{')
 _TAIL = re.compile(
-    rb',"hash":"(?P<hash>[0-9a-f]{64})"(?P<id>,"id":"(?:[^"\\]|\\.)*"),"prev_hash":"(?P<prev>[0-9a-f]{64})"'
-    rb',"seq":(?P<seq>\d{1,16}),.*?"source":(?P<source>"(?:[^"\\]|\\.)*"),.*,"ts":"(?P<ts>[^"]{24})",.*\}'
-)
+    rb',"hash":"(?P<hash>[0-9a-f]{64})"(?P<id>,"id":' + _STRING + rb'),"prev_hash":"(?P<prev>[0-9a-f]{64})"'
+    rb',"seq":(?P<seq>\d{1,16}),"session_id":' + _MAYBE + rb',"source":(?P<source>' + _STRING + rb'),"subject":' + _MAYBE
+    + rb',"trace_id":' + _MAYBE + rb',"ts":"(?P<ts>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)","type":(?P<type>' + _STRING + rb")\}"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class Line:
     day: str
     ts: str
     key: bytes
+    type: str
     computed: str
 
     @property
@@ -78,9 +83,9 @@ def link(members: dict[str, bytes], seq: int, ts: datetime, prev_hash: str) -> t
 
 
 def scan(line: bytes) -> Line | None:
-    """The place of a line (without its newline) in the chain; None when it is no record at all."""
+    """The place of a line (without its newline) in the chain; None when it has not exactly the members of a record."""
     start = line.rfind(b',"hash":"')
-    found = _TAIL.fullmatch(line, start) if start >= 0 else None
+    found = _TAIL.fullmatch(line, start) if start >= 0 and _HEAD.match(line) else None
     if found is None:
         return None
     hashed = hashlib.sha256(found["prev"])
@@ -90,7 +95,7 @@ def scan(line: bytes) -> Line | None:
     ts = found["ts"].decode("ascii", "replace")
     return Line(
         int(found["seq"]), found["prev"].decode(), found["hash"].decode(), ts[:10], ts,
-        found["source"] + found["id"], hashed.hexdigest(),
+        found["source"] + found["id"], found["type"][1:-1].decode("utf-8", "replace"), hashed.hexdigest(),
     )  # fmt: skip
 
 

@@ -1,41 +1,65 @@
 """Removes the oldest sealed segments of a journal, and writes down where it begins from then on."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from agentbox.adapters.events.lock import WriterLock
-from agentbox.adapters.events.segments import ANCHOR, first_of, read_seal, segment_files, sync_directory, write_whole
+from agentbox.adapters.events.segments import (
+    ANCHOR,
+    damaged,
+    kept_files,
+    read_anchor,
+    read_seal,
+    segment_files,
+    sync_directory,
+    write_whole,
+)
+from agentbox.adapters.events.verify import verify
 from agentbox.canonical import canonical_json
 
+Old = Callable[[Path, int], bool]
 
-def prune(directory: Path, *, before_seq: int) -> int:
-    """Removes each sealed segment whose records are all before that one; returns the first record that is kept.
 
-    The journal must not be open: raises SlotUnavailable with the pid of its writer. A crash leaves a journal that
-    verifies, since the anchor is written first and whole segments go oldest first.
+def prune(
+    directory: Path, *, before_seq: int | None = None, before_day: str | None = None, dry_run: bool = False
+) -> tuple[int, list[str]]:
+    """Removes each sealed segment whose records are all before that one, or of days before that one (YYYY-MM-DD).
+
+    Returns the first record that is kept and the names of the segments; with `dry_run` nothing is removed. The journal
+    must not be open: raises SlotUnavailable with the pid of its writer. A damaged one is left as it is, since what would
+    be removed may be the proof: raises IntegrityError. A crash leaves a journal that verifies: the anchor is written first,
+    and segments before it do not count.
     """
+
+    def old(path: Path, last_seq: int) -> bool:
+        return (before_seq is not None and last_seq < before_seq) or (
+            before_day is not None and path.name[:10] < before_day
+        )
+
     lock = WriterLock(directory / ".lock")
     lock.take()
     try:
-        return _prune(directory, before_seq)
+        if (error := verify(directory).error) is not None:
+            raise damaged(directory / error.file, error.line, error.seq, error.reason)
+        return _prune(directory, old, dry_run=dry_run)
     finally:
         lock.drop()
 
 
-def _prune(directory: Path, before_seq: int) -> int:
-    removed = []
-    files = segment_files(directory)
-    for path in files[:-1]:
+def _prune(directory: Path, old: Old, *, dry_run: bool) -> tuple[int, list[str]]:
+    first_seq, prev_hash = read_anchor(directory)
+    kept = kept_files(directory, first_seq)
+    removed = [path for path in segment_files(directory) if path not in kept]  # left behind when pruning was cut short
+    for path in kept[:-1]:
         seal = read_seal(path.with_suffix(".seal.json"))
-        if seal is None or seal["last_seq"] >= before_seq:
+        if seal is None or not old(path, seal["last_seq"]):
             break
         removed.append(path)
-    if removed:
-        first = first_of(files[len(removed)])
-        assert first is not None, "a segment after a sealed one has a record"
-        write_whole(directory / ANCHOR, canonical_json({"first_seq": first.seq, "prev_hash": first.prev_hash}) + b"\n")
-    for path in removed:
-        for part in (path, path.with_suffix(".idx"), path.with_suffix(".torn"), path.with_suffix(".seal.json")):
-            part.unlink(missing_ok=True)
-        sync_directory(directory)
-    kept = first_of(files[len(removed)]) if files else None
-    return 0 if kept is None else kept.seq
+        first_seq, prev_hash = seal["last_seq"] + 1, seal["hash"]
+    if removed and not dry_run:
+        write_whole(directory / ANCHOR, canonical_json({"first_seq": first_seq, "prev_hash": prev_hash}) + b"\n")
+        for path in removed:  # the segment last: a seal without its segment would be damage
+            for part in (path.with_suffix(".seal.json"), path.with_suffix(".idx"), path.with_suffix(".torn"), path):
+                part.unlink(missing_ok=True)
+            sync_directory(directory)
+    return first_seq, [path.name for path in removed]

@@ -16,11 +16,11 @@ from agentbox.adapters.events.segments import (
     Segment,
     damaged,
     first_of,
+    kept_files,
     lines,
     locate,
     read_anchor,
     read_seal,
-    segment_files,
     sync_directory,
     write_seal,
     write_whole,
@@ -60,7 +60,7 @@ def load(directory: Path) -> Journal:
     """
     first_seq, first_prev = read_anchor(directory)
     journal = Journal(directory, first_seq, head=(first_seq - 1, first_prev))
-    for path in segment_files(directory):
+    for path in kept_files(directory, first_seq):
         _add(journal, path)
     _recheck_damage(journal)
     if journal.segments:
@@ -174,12 +174,15 @@ def save_index(segment: Segment) -> None:
 
 
 def _cut_tail(journal: Journal, segment: Segment, end: int) -> None:
-    """Cuts what follows the last whole line and keeps it in `<segment>.torn`."""
+    """Cuts what follows the last whole line and keeps it in `<segment>.torn`. After a seal nothing may follow."""
     with segment.path.open("rb") as stream:
         stream.seek(end)
         cut = stream.read()
     if not cut:
         return
+    if segment.seal.exists():
+        seq = journal.head[0] + 1
+        raise damaged(segment.path, seq - segment.first_seq + 1, seq, "follows on a record that sealed the segment")
     with segment.torn.open("ab") as kept:
         kept.write(cut)
         kept.flush()

@@ -60,6 +60,21 @@ def segment_files(directory: Path) -> list[Path]:
     return [path for _day, _number, path in sorted(found)]
 
 
+def kept_files(directory: Path, first_seq: int) -> list[Path]:
+    """The segments from the record on where the journal begins. Pruning that was cut short leaves older ones behind."""
+    files = segment_files(directory)
+    older = 0
+    while first_seq and older < len(files) and _before(files[older], first_seq):
+        older += 1
+    return files[older:]
+
+
+def _before(path: Path, first_seq: int) -> bool:
+    with path.open("rb") as stream:
+        found = chain.scan(stream.readline().removesuffix(b"\n"))
+    return found is not None and found.sound and found.seq < first_seq
+
+
 def next_name(day: str, last: Path | None) -> str:
     """The name of the segment after `last`."""
     match = _NAME.fullmatch(last.name) if last is not None else None
@@ -123,11 +138,20 @@ def read_seal(path: Path) -> dict[str, Any] | None:
 def write_seal(segment: Segment, last_seq: int, last_hash: str) -> None:
     """Makes a full segment read-only and writes its seal. The segment must be synced already."""
     segment.path.chmod(0o400)
+    write_whole(
+        segment.seal,
+        seal_of(segment.path.name, segment.first_seq, last_seq, last_hash, file_sha256(segment.path)),
+        mode=0o400,
+    )
+
+
+def seal_of(name: str, first_seq: int, last_seq: int, last_hash: str, sha256: str) -> bytes:
+    """The whole content of a segment's seal file; anything else there is no seal of it."""
     seal = {
-        "segment": segment.path.name, "first_seq": segment.first_seq, "last_seq": last_seq,
-        "count": last_seq - segment.first_seq + 1, "hash": last_hash, "sha256": file_sha256(segment.path),
+        "segment": name, "first_seq": first_seq, "last_seq": last_seq, "count": last_seq - first_seq + 1,
+        "hash": last_hash, "sha256": sha256,
     }  # fmt: skip
-    write_whole(segment.seal, canonical_json(seal) + b"\n", mode=0o400)
+    return canonical_json(seal) + b"\n"
 
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:

@@ -5,12 +5,11 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from agentbox.adapters.errors import IntegrityError, NotFound
 from agentbox.adapters.events import chain
 from agentbox.adapters.events.contract import GENESIS, VerifyError, VerifyReport
-from agentbox.adapters.events.segments import SEALED, lines, read_anchor, read_seal, segment_files
+from agentbox.adapters.events.segments import SEALED, kept_files, lines, read_anchor, read_seal, seal_of
 
 Stop = Callable[[], bool]
 
@@ -53,16 +52,16 @@ def verify(
     try:
         first_seq, prev_hash = read_anchor(directory)
         walk.seq, walk.hash = first_seq - 1, prev_hash
-        files = segment_files(directory)
-        _missing(directory, files)
+        _missing(directory)
+        files = kept_files(directory, first_seq)
         for number, path in enumerate(files):
             last = number == len(files) - 1
-            if not last and _skip(path, walk, from_seq):
+            if from_seq and not last and _skip(path, walk, from_seq):
                 continue
             _segment(path, walk, last=last, until=until, stop=stop)
             if stop() or (until is not None and walk.seq >= until):
                 break
-        _settle_anchor(directory, walk)
+        _settle_anchor(directory, walk, first_seq)
     except _Broken as broken:
         return _report(walk, broken.error)
     except IntegrityError as error:
@@ -80,15 +79,13 @@ def _report(walk: _Walk, error: VerifyError | None) -> VerifyReport:
     )  # fmt: skip
 
 
-def _missing(directory: Path, files: list[Path]) -> None:
+def _missing(directory: Path) -> None:
     """A seal whose segment is gone."""
-    names = {path.name for path in files}
     for seal in sorted(directory.glob("*.seal.json")):
         segment = seal.name.removesuffix(".seal.json") + ".jsonl"
-        if segment not in names:
-            raise _Broken(
-                VerifyError(file=segment, line=0, seq=None, reason="the segment is missing, its seal is there")
-            )
+        if not (directory / segment).exists():
+            reason = "the segment is missing, its seal is there"
+            raise _Broken(VerifyError(file=segment, line=0, seq=None, reason=reason))
 
 
 def _skip(path: Path, walk: _Walk, from_seq: int) -> bool:
@@ -102,27 +99,31 @@ def _skip(path: Path, walk: _Walk, from_seq: int) -> bool:
 def _segment(path: Path, walk: _Walk, *, last: bool, until: int | None, stop: Stop) -> None:
     number, count, previous, kind, line = 0, 0, "", "", b""
     digest = hashlib.sha256()
+    seal_path = path.with_suffix(".seal.json")
+    seal = seal_path.read_bytes() if seal_path.exists() else None  # before the segment, which may be growing
     with path.open("rb") as stream:
-        for number, (line, whole) in enumerate(lines(stream), 1):
-            if not whole and last:
+        for number, (text, whole) in enumerate(lines(stream), 1):
+            if not whole and last and seal is None:
                 number -= 1
                 break
+            line = text
             digest.update(line + b"\n")
             previous = walk.hash
             kind = _record(path, number, line, walk, whole=whole)
             count += 1
             if stop() or (until is not None and walk.seq >= until):
                 return
-    seal = read_seal(path.with_suffix(".seal.json"))
     if seal is None:
         if not last:
-            raise _at(path, number, walk.seq, "the seal of the segment is missing")
+            raise _at(seal_path, 0, walk.seq, "the seal of the segment is missing")
         return
     if kind != SEALED:
         raise _at(path, number, walk.seq, "the segment is sealed, but its last record does not say so")
-    _seal(path, number, line, walk, count, previous, seal)
-    if seal["sha256"] != digest.hexdigest():
-        raise _at(path, number, walk.seq, "the file is not the one that was sealed")
+    first = walk.seq - count + 1
+    if json.loads(line)["data"] != {"first_seq": first, "count": count - 1, "tail_hash": previous}:
+        raise _at(path, number, walk.seq, "the sealing record does not agree with the segment")
+    if seal != seal_of(path.name, first, walk.seq, walk.hash, digest.hexdigest()):
+        raise _at(seal_path, 1, walk.seq, "the seal does not agree with the segment")
 
 
 def _record(path: Path, number: int, line: bytes, walk: _Walk, *, whole: bool) -> str:
@@ -132,7 +133,7 @@ def _record(path: Path, number: int, line: bytes, walk: _Walk, *, whole: bool) -
     if found is None or not whole:
         raise _at(path, number, expected, "this is no whole record")
     if not found.sound:
-        raise _at(path, number, found.seq, "the record was altered: its hash is not that of its bytes")
+        raise _at(path, number, expected, "the record was altered: its hash is not that of its bytes")
     if found.seq != expected:
         raise _at(path, number, expected, f"expected record {expected}, found {found.seq}")
     if found.prev_hash != walk.hash:
@@ -150,28 +151,15 @@ def _record(path: Path, number: int, line: bytes, walk: _Walk, *, whole: bool) -
         if walk.anchor[1] != found.hash:
             raise _at(path, number, expected, "its hash is not that of the anchor")
         walk.anchored = True
-    return str(json.loads(line)["type"])
+    return found.type
 
 
-def _seal(path: Path, number: int, line: bytes, walk: _Walk, count: int, previous: str, seal: dict[str, Any]) -> None:
-    said = json.loads(line)["data"]
-    first = walk.seq - count + 1
-    if said != {"first_seq": first, "count": count - 1, "tail_hash": previous}:
-        raise _at(path, number, walk.seq, "the sealing record does not agree with the segment")
-    if (seal["first_seq"], seal["last_seq"], seal["count"], seal["hash"]) != (first, walk.seq, count, walk.hash):
-        raise _at(path, number, walk.seq, "the seal file does not agree with the segment")
-
-
-def _settle_anchor(directory: Path, walk: _Walk) -> None:
-    if walk.anchor is not None and not walk.anchored:
-        raise _Broken(
-            VerifyError(
-                file=directory.name,
-                line=0,
-                seq=walk.anchor[0],
-                reason="the record of the anchor is missing: the tail was cut",
-            )
-        )
+def _settle_anchor(directory: Path, walk: _Walk, first_kept: int) -> None:
+    if walk.anchor is None or walk.anchored:
+        return
+    cut = "the tail was cut" if walk.anchor[0] >= first_kept else f"the journal begins at record {first_kept}"
+    reason = f"the record of the anchor is missing: {cut}"
+    raise _Broken(VerifyError(file=directory.name, line=0, seq=walk.anchor[0], reason=reason))
 
 
 def _at(path: Path, line: int, seq: int | None, reason: str) -> _Broken:

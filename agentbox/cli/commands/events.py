@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentbox.cli.context import Cli
 from agentbox.errors import AgentboxError, ExitCode
+
+if TYPE_CHECKING:
+    from agentbox.adapters.events.contract import Event
 
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
 
@@ -23,6 +27,16 @@ def _anchor(_ctx: click.Context, _param: click.Parameter, value: str | None) -> 
     if not seq.isdecimal() or len(digest) != 64:
         raise click.BadParameter("must be a record number, a colon and 64 hex digits")
     return int(seq), digest
+
+
+def _before(_ctx: click.Context, _param: click.Parameter, value: str) -> int | str:
+    """A record number, or a day."""
+    if value.isdecimal():
+        return int(value)
+    try:
+        return date.fromisoformat(value).isoformat()
+    except ValueError:
+        raise click.BadParameter("must be a record number or a day such as 2026-01-31") from None
 
 
 @click.group(name="events")
@@ -102,21 +116,71 @@ def _verified_by_box(cli: Cli) -> Mapping[str, Any]:
 
 
 @command.command()
-@click.argument("directory", type=DIRECTORY)
-@click.option("--before", "before_seq", type=click.IntRange(0), required=True, metavar="SEQ", help="Keep from here on.")
+@click.argument("directory", type=DIRECTORY, required=False)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "cloudevents"]),
+    default="jsonl",
+    show_default=True,
+    help="Lines as they are stored, or CloudEvents 1.0.",
+)
+@click.option("--since", type=click.IntRange(-1), default=-1, metavar="SEQ", help="Only what follows on this record.")
+@click.option("--type", "types", multiple=True, metavar="T", help="Only this type, or prefix.*; may be repeated.")
 @click.pass_obj
-def prune(cli: Cli, directory: Path, before_seq: int) -> None:
-    """Remove whole sealed segments that end before a record.
+def export(cli: Cli, directory: Path | None, form: str, since: int, types: tuple[str, ...]) -> None:
+    """Write the records of the running box, or of a journal folder DIRECTORY, to stdout: one JSON object a line.
 
-    The box must be down. The first record that is kept is written to anchor.json, so that the rest still verifies.
+    A folder is verified first; of a damaged one nothing is written. Ends with the newest record there is at the start.
+    """
+    import rfc8785
+
+    from agentbox.adapters.events.cloudevents import cloud_event
+    from agentbox.adapters.events.contract import EventFilter
+    from agentbox.adapters.events.export import stored
+    from agentbox.canonical import canonical_json
+
+    wanted = EventFilter(types=types)
+    for event in stored(directory, since=since) if directory is not None else _of_box(cli, since):
+        if wanted.matches(event):
+            line = rfc8785.dumps(event.to_wire()) if form == "jsonl" else canonical_json(cloud_event(event))
+            print(line.decode())
+
+
+def _of_box(cli: Cli, since: int) -> Iterator[Event]:
+    from agentbox.adapters.events.contract import Event
+
+    with cli.client() as client:
+        head = int(client.call("head_event")["seq"])
+        while since < head:
+            batch = client.call("read_events", query={"since": since, "limit": 1000})
+            since = batch["next_since"]
+            yield from (Event.from_wire(event) for event in batch["events"] if event["seq"] <= head)
+
+
+@command.command()
+@click.argument("directory", type=DIRECTORY)
+@click.option(
+    "--before", required=True, metavar="SEQ|DAY", callback=_before, help="Keep from this record or UTC day on."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@click.pass_obj
+def prune(cli: Cli, directory: Path, before: int | str, dry_run: bool) -> None:
+    """Remove whole sealed segments that end before a record or a day (YYYY-MM-DD).
+
+    The box must be down, and the journal sound. Where it begins from then on is written to anchor.json, so that the rest
+    still verifies.
     """
     from agentbox.adapters.events.prune import prune as remove
 
     if not directory.is_dir():
         raise AgentboxError(f"cannot prune {directory}: there is no such folder", exit_code=ExitCode.USAGE)
-    first = remove(directory, before_seq=before_seq)
-    cli.out.document({"first_seq": first})
-    cli.out.line(f"the journal begins at record {first}")
+    seq, day = (before, None) if isinstance(before, int) else (None, before)
+    first, removed = remove(directory, before_seq=seq, before_day=day, dry_run=dry_run)
+    cli.out.document({"first_seq": first, "removed": removed, "dry_run": dry_run})
+    for name in removed:
+        cli.out.line(f"{'would remove' if dry_run else 'removed'} {name}")
+    cli.out.line(f"the journal {'would begin' if dry_run else 'begins'} at record {first}")
 
 
 def _say(cli: Cli, event: Mapping[str, Any]) -> None:

@@ -1,0 +1,21 @@
+"""Records of the journal as CloudEvents 1.0 in structured JSON form (slots.md 3.4, V15)."""
+
+from typing import Any
+
+from agentbox.adapters.events.contract import Event
+
+TYPE_PREFIX = "agentbox."
+BATCH = "application/cloudevents-batch+json"
+SINGLE = "application/cloudevents+json"
+
+
+def cloud_event(event: Event) -> dict[str, Any]:
+    """The event with its place in the chain as extensions. `agentboxseq` is a string: CloudEvents' integers have 32 bits."""
+    wire = event.to_wire()
+    found = {
+        "specversion": "1.0", "id": wire["id"], "source": wire["source"], "type": TYPE_PREFIX + wire["type"], "time": wire["ts"],
+        "subject": wire["subject"], "datacontenttype": "application/json", "data": wire["data"], "agentboxseq": str(wire["seq"]),
+        "agentboxhash": wire["hash"], "agentboxprev": wire["prev_hash"], "agentboxagent": wire["agent_id"],
+        "agentboxsession": wire["session_id"], "agentboxtrace": wire["trace_id"],
+    }  # fmt: skip
+    return {name: value for name, value in found.items() if value is not None}
