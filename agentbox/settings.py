@@ -135,6 +135,10 @@ class Paths:
         return self.run / "plan.json"
 
     @cached_property
+    def applied_plan(self) -> Path:
+        return self.run / "applied.json"
+
+    @cached_property
     def drift_probes(self) -> Path:
         return self.run / "probes.json"
 
@@ -173,7 +177,6 @@ class Paths:
 
     @cached_property
     def mounted_secrets(self) -> Path:
-        """Secrets mounted by the engine, one file each."""
         return self.at("/run/secrets")
 
     @cached_property
@@ -181,7 +184,6 @@ class Paths:
         return self.at("/var/lib/agentbox")
 
     def slot(self, name: str) -> Path:
-        """The folder of a slot's local implementation."""
         return self.state / name
 
     @cached_property
@@ -203,7 +205,6 @@ class Paths:
         return self.boots / "current.json"
 
     def boot_copy(self, boot_id: str) -> Path:
-        """The kept copy of a boot's sentinel."""
         return self.boots / f"{boot_id}.json"
 
     @cached_property

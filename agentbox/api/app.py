@@ -22,6 +22,7 @@ from agentbox.plan.model import Plan
 from agentbox.probes.readiness import Evaluator
 from agentbox.probes.standard import standard_requirements
 from agentbox.settings import Paths
+from agentbox.supervision.applied import in_force
 from agentbox.supervision.boot_record import BootRecord
 from agentbox.supervision.secrets import find_token
 from agentbox.supervision.slot_secrets import slot_secrets
@@ -31,23 +32,24 @@ if TYPE_CHECKING:
 
 
 def build(plan: Plan, paths: Paths, record: BootRecord | None) -> Services:
-    """Everything, not yet started. Raises AgentboxError for a plan that this release cannot serve."""
+    """Everything, not yet started. `plan` is the one that the box booted with: digests are of it, and what was applied
+    since counts for the rest. Raises AgentboxError for a plan that this release cannot serve."""
     if plan.api.auth != "token":
         raise AgentboxError(
             f"cannot serve api.auth = {plan.api.auth}: this release knows token", "Set api.auth = token."
         )
-    boot = facts_of(record, plan, paths)
+    boot, applied = facts_of(record, plan, paths), in_force(paths, plan)
     registry, http = CollectorRegistry(), HttpMetrics()
     registry.register(http)
     metrics = BoxMetrics(registry, plan_digest=boot.plan_digest, image_digest=boot.digests.get("image") or "")
     metrics.unclean.set(boot.previous_shutdown == "unclean")
     container = container_of(
-        plan, paths, Deps(metrics=Metrics(registry), before_open=hooked(boot.hooks)), timing=Timing().scaled(1 / boot.hooks.clock_scale),
-        secrets=lambda slot: slot_secrets(paths, plan.slots[slot].options), spans=_spans(plan), on_change=lambda: services.evaluator.wake("adapters"),
+        applied, paths, Deps(metrics=Metrics(registry), before_open=hooked(boot.hooks)), timing=Timing().scaled(1 / boot.hooks.clock_scale),
+        secrets=lambda slot: slot_secrets(paths, applied.slots[slot].options), spans=_spans(plan), on_change=lambda: services.evaluator.wake("adapters"),
     )  # fmt: skip
     services = Services(
-        plan=plan, paths=paths, boot=boot, access=Access(paths, _token(plan, paths)), registry=registry, http=http,
-        metrics=metrics, container=container, tasks=Tasks(plan, paths, container),
+        plan=applied, paths=paths, boot=boot, access=Access(paths, _token(plan, paths)), registry=registry, http=http,
+        metrics=metrics, container=container, tasks=Tasks(applied, paths, container),
     )  # fmt: skip
     services.watch, services.drift = Watch(services), DriftWatch(services)
     services.standard = standard_requirements(

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 from agentbox import settings
 from agentbox.adapters.base import SLOTS, slot_config
-from agentbox.adapters.errors import ValidationError
+from agentbox.adapters.errors import BackendError, ValidationError
 from agentbox.api.problems import Conflict
 from agentbox.api.records import Applied
 from agentbox.plan.drift import Drift, drift
 from agentbox.plan.model import Plan
 from agentbox.settings import Paths
+from agentbox.supervision.applied import keep
 from agentbox.supervision.secrets import visible_environment
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ async def apply_mounted(services: "Services") -> Applied:
             f"cannot apply the manifest in place: {found.worst} keys changed", hint="agentbox up takes them over",
             keys={name: list(getattr(found, name)) for name in ("live", "boot", "recreate", "rebuild")},
         )  # fmt: skip
+    await asyncio.to_thread(_remember, services.paths, plan)
     for slot in SLOTS:
         old, new = slot_config(services.plan, services.paths, slot), slot_config(plan, services.paths, slot)
         if old != new:
@@ -34,6 +36,17 @@ async def apply_mounted(services: "Services") -> Applied:
     services.plan = plan
     services.drift.wake()
     return _applied(found)
+
+
+def _remember(paths: Paths, plan: Plan) -> None:
+    """For an API that is started again in this boot. Raises BackendError where there is no room."""
+    try:
+        keep(paths, plan)
+    except OSError as error:
+        raise BackendError(
+            f"cannot apply the manifest in place: {paths.applied_plan.parent} takes no file ({error.strerror})",
+            hint="make room there; nothing was changed", slot="config", impl="apply",
+        ) from error  # fmt: skip
 
 
 def plan_of_mounted(paths: Paths, current: Plan) -> Plan:

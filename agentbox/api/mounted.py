@@ -1,5 +1,6 @@
 """The mounted manifest against the one in force."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from agentbox.api.services import Services
 
 INVALID = "invalid"
+_SETTLE_SECONDS = 0.5  # a mount holds the inode, so a manifest is written in place
 _LEVELS = {"live": "info", "boot": "info", "recreate": "warn", "rebuild": "error", INVALID: "error"}
 
 
@@ -53,14 +55,22 @@ class MountedManifest:
         plan, paths = self._services.plan, self._services.paths
         try:
             found = digest(paths.manifest.read_bytes())
+            if (plan.digest, found) == self._seen:
+                return self._last
+            while found != plan.digests.manifest and (later := _a_moment_later(paths)) != found:
+                found = later
         except FileNotFoundError:
             return Compared()
         except OSError as error:
             return Compared(plan.digests.manifest, {INVALID: ()}, f"cannot be read: {error.strerror}")
-        if (plan.digest, found) != self._seen:
-            self._last = _compared(paths, plan, found)
-            self._seen = plan.digest, found
+        self._seen, self._last = (plan.digest, found), _compared(paths, plan, found)
         return self._last
+
+
+def _a_moment_later(paths: Paths) -> str:
+    """The digest again: what was just changed may be half of what is being written. Raises OSError."""
+    time.sleep(_SETTLE_SECONDS)
+    return digest(paths.manifest.read_bytes())
 
 
 def _compared(paths: Paths, plan: Plan, found: str) -> Compared:

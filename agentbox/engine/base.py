@@ -20,12 +20,18 @@ class Start:
     state: BoxState
     image_ref: str = ""
     image_id: str = ""
+    pulled: bool = False
     project: Path | None = None
     strict: bool = False
     hooks: Mapping[str, str] = field(default_factory=dict)  # AGENTBOX_TEST_* variables
     secrets: Mapping[str, str] = field(default_factory=dict)
     made_of: str = ""  # digest of what is neither plan nor secret: image or sources, project, strict, hooks
     recreate: bool = False
+
+    @property
+    def local_id(self) -> str:
+        """What names the image to the engine: its id, "" where its reference does, as of a pulled one."""
+        return "" if self.pulled else self.image_id
 
     @property
     def api_url(self) -> str:

@@ -43,8 +43,8 @@ def write_folder(start: Start) -> None:
     from agentbox.render import compose_folder
 
     files = compose_folder(
-        start.plan, start.image_ref, manifest=start.manifest, image_id=start.image_id, project=start.project,
-        strict=start.strict, hooks=start.hooks,
+        start.plan, start.image_ref, manifest=start.manifest, image_id=start.local_id,
+        project=start.project, strict=start.strict, hooks=start.hooks,
     )  # fmt: skip
     folder = start.state.compose_dir
     with told(f"make {folder}"):

@@ -79,7 +79,7 @@ class Docker:
         """What `start` is remembered as."""
         return BoxRecord(
             engine=self.name, name=start.plan.name, api_url=start.api_url, image_ref=start.image_ref,
-            image_id=start.image_id, plan_digest=start.plan.digest, project=str(start.project or ""),
+            image_id=start.image_id, pulled=start.pulled, plan_digest=start.plan.digest, project=str(start.project or ""),
             strict=start.strict, hooks=dict(start.hooks), test_hooks=start.plan.test_hooks, folder=str(start.state.compose_dir), apply=dict(start.plan.apply), made_of=start.made_of,
         )  # fmt: skip
 

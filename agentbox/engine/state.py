@@ -32,6 +32,7 @@ class BoxRecord:
     api_url: str
     image_ref: str = ""
     image_id: str = ""
+    pulled: bool = False
     plan_digest: str = ""
     manifest: str = ""  # path of the manifest on this host
     project: str = ""  # folder mounted as the workspace, "" = the volume
@@ -46,6 +47,11 @@ class BoxRecord:
     made_of: str = ""  # digest of everything else that a container, or a process box, is made of
     settled: bool = True
 
+    @property
+    def local_id(self) -> str:
+        """What names the image to the engine: its id, "" where its reference does, as of a pulled one."""
+        return "" if self.pulled else self.image_id
+
 
 @dataclass(frozen=True)
 class BuildStamp:
@@ -56,6 +62,7 @@ class BuildStamp:
     manifest_digest: str
     tag: str
     plan_digest: str
+    pulled: bool = False  # from a registry, so the engine knows it by `reference`
 
     @property
     def reference(self) -> str:

@@ -88,6 +88,35 @@ def test_a_live_key_acts_at_once(applied: ApiBox) -> None:
         assert client.livez()["uptime"] > uptime
 
 
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_what_was_applied_outlives_the_api(applied: ApiBox, how: str) -> None:
+    """Started again in the same boot, it works with the applied value, says nothing of drift to apply, and keeps the
+    plan digest of the boot. A later change is compared with what was applied."""
+    with applied.client() as client:
+        booted = client.meta()["plan_digest"]
+        written(applied, text(lease=7))
+        client.call("config_apply")
+        getattr(applied, how)()
+        applied.start()
+        assert 0 < lease_of_a_claim(client) <= 7
+        assert client.meta()["plan_digest"] == booted
+        assert client.call("config_apply")["live"] == []
+        written(applied, text())
+        assert client.call("config_apply")["live"] == ["adapters.beads.lease_seconds"]
+
+
+def test_no_room_for_what_was_applied_applies_nothing(applied: ApiBox) -> None:
+    """502 with the folder's name; the value is the old one."""
+    applied.paths.applied_plan.mkdir()
+    written(applied, text(lease=7))
+    with applied.client() as client:
+        with pytest.raises(ApiError) as caught:
+            client.call("config_apply")
+        assert (caught.value.status, caught.value.code) == (502, "backend-error")
+        assert str(applied.paths.run) in str(caught.value)
+        assert lease_of_a_claim(client) > 50
+
+
 def test_a_key_that_needs_more_is_refused_whole(applied: ApiBox) -> None:
     """409 with every changed key by class; the live one among them was not applied."""
     written(applied, text(lease=7, max_body="2MiB"))

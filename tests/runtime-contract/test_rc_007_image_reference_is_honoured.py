@@ -1,12 +1,13 @@
 """RC-007: the container runs the image that its reference names, by local tag, by digest or by id; a wrong digest is
 refused.
 
-Column D. `up --registry` is not there yet: the digest is pulled from a registry on loopback by the engine's own client.
+Column D. The registry is one on loopback that speaks the distribution protocol; the engine's own client pulls.
 """
 
 from collections.abc import Callable
 
 import pytest
+from harness.box import Ran
 from harness.container import DockerBox, docker
 from harness.images import Images
 from harness.registry import registry
@@ -55,6 +56,67 @@ def test_rc_007_wrong(docker_box: Callable[..., DockerBox], images: Images, kind
     """An id or tag with one digit changed names no image: nothing is created."""
     reference = images.plain.image_id if kind == "id" else images.plain.tag
     refused(docker_box(image_ref=one_digit_off(reference)))
+
+
+def test_rc_007_registry(docker_box: Callable[..., DockerBox], images: Images) -> None:
+    """`up --registry`: the container is of the pulled image, which `.env`, `/v1/meta` and the sentinel name by digest; a
+    second `up` changes nothing, `restart` keeps the image, and no build is made."""
+    wanted = images.plain.manifest_digest
+    with registry(images.plain.path) as address:
+        reference = f"{address}/agentbox@{wanted}"
+        box = docker_box()
+        try:
+            assert up(box, reference).code == 0
+            assert f"AGENTBOX_IMAGE_REF={reference}\n" in (box.compose_folder / ".env").read_text()
+            assert box.inspect()["Image"] == images.plain.image_id
+            assert box.inspect()["Config"]["Image"] == reference
+            assert box.get("/v1/meta").json["image"]["digest"] == wanted
+            assert box.sentinel()["digests"]["image"] == wanted
+            assert not (box.state.folder / "image").exists()
+            container = box.inspect()["Id"]
+            again = up(box, reference)
+            stages = {line.split()[0]: line.split()[1] for line in again.err.splitlines() if line}
+            assert (stages["image"], stages["start"]) == ("unchanged", "unchanged")
+            assert box.cli("restart").code == 0
+            assert (box.inspect()["Id"], box.get("/v1/meta").json["image"]["digest"]) == (container, wanted)
+        finally:
+            box.remove()
+            docker("rmi", "--force", reference)
+
+
+def test_rc_007_registry_refuses(docker_box: Callable[..., DockerBox], images: Images) -> None:
+    """A digest that the registry lacks, other bytes under that digest, a tag instead of a digest, an image with test
+    hooks: the exit code and the sentence of each, and no container."""
+    plain = images.plain.manifest_digest
+    wrong, forged = one_digit_off(plain), f"sha256:{'5' * 64}"
+    with registry(images.plain.path, forged={forged: plain}) as address:
+        box = docker_box()
+        for reference, code, words in (
+            (f"{address}/agentbox@{wrong}", 4, "manifest unknown"),
+            (f"{address}/agentbox@{forged}", 4, "cannot pull"),
+            (f"{address}/agentbox:latest", 2, "it names no digest"),
+        ):
+            assert refusal(up(box, reference)) == (code, True), reference
+            assert words in up(box, reference).err
+            assert not box.exists()
+    with registry(images.hooks.path) as address:
+        reference = f"{address}/agentbox@{images.hooks.manifest_digest}"
+        try:
+            done = up(box, reference)
+            assert refusal(done) == (5, True)
+            assert "its test-hooks is true, this checkout says false" in done.err
+            assert not box.exists()
+        finally:
+            docker("rmi", "--force", reference)
+
+
+def up(box: DockerBox, reference: str) -> Ran:
+    return box.cli("up", "--registry", reference)
+
+
+def refusal(done: Ran) -> tuple[int, bool]:
+    """The exit code, and whether one sentence says why."""
+    return done.code, "agentbox: cannot " in done.err and "Traceback" not in done.err
 
 
 def refused(box: DockerBox) -> None:

@@ -12,6 +12,7 @@ from harness.box import MANIFEST, Box
 from harness.container import DockerBox
 from harness.waiting import wait_for
 
+from agentbox.engine.files import write_in_place
 from agentbox.manifest import apply_classes
 
 
@@ -35,6 +36,11 @@ def drift_of(box: Box, source: str = "manifest") -> list[tuple[str, str, list[st
     """Level, class and keys of each `ManifestDrift`."""
     told = [event for event in box.events() if event["event"] == "ManifestDrift" and event["source"] == source]
     return [(event["level"], event["class"], event["keys"]) for event in told]
+
+
+def mount(box: Box, text: str) -> None:
+    """Changes what the box has mounted, as the command line does."""
+    write_in_place(box.mounted_manifest(), text.encode())
 
 
 def test_rc_020_classes_are_as_named() -> None:
@@ -67,10 +73,10 @@ def test_rc_020_live_without_restart(make_box: Callable[..., Box]) -> None:
     box.start()
     box.wait_ready()
     key, text = LIVE
-    box.mounted_manifest().write_text(text)
+    mount(box, text)
     answer = box.call("POST", "/v1/config/apply")
     assert (answer.status, answer.json["live"]) == (200, [key]), answer.body
-    box.mounted_manifest().write_text(RECREATE[1])
+    mount(box, RECREATE[1])
     refused = box.call("POST", "/v1/config/apply")
     assert refused.status == 409
     assert RECREATE[0] in refused.body.decode()
@@ -95,12 +101,12 @@ def test_rc_020_told_while_running(make_box: Callable[..., Box]) -> None:
     box.start()
     before = box.wait_ready()["plan_digest"]
     for name, (key, text) in CHANGES.items():
-        box.mounted_manifest().write_text(text)
+        mount(box, text)
         wanted = f"{name} {key}"
         wait_for(lambda wanted=wanted: told(box) == wanted, SECONDS, lambda: f"drift told; {told(box)}")
-    box.mounted_manifest().write_text("[meta\n")
+    mount(box, "[meta\n")
     wait_for(lambda: told(box).startswith("invalid: E000"), SECONDS, lambda: f"invalid; {told(box)}")
-    box.mounted_manifest().write_text(box.options.manifest)
+    mount(box, box.options.manifest)
     wait_for(lambda: told(box) == "", SECONDS, lambda: f"nothing told; {told(box)}")
     changes = [(LEVELS[name], name, [key]) for name, (key, _) in CHANGES.items()]
     assert drift_of(box) == [*changes, ("error", "invalid", []), ("info", "", [])]
@@ -111,11 +117,11 @@ def test_rc_020_told_while_running(make_box: Callable[..., Box]) -> None:
 def test_rc_020_told_within_a_minute(running_process: Box) -> None:
     """By the clock, in an image without hooks; gone again within another."""
     box, text = running_process, running_process.mounted_manifest().read_text()
-    box.mounted_manifest().write_text(RECREATE[1])
+    mount(box, RECREATE[1])
     try:
         wait_for(lambda: told(box) == f"recreate {RECREATE[0]}", MINUTE + 1, lambda: f"drift; {told(box)}")
     finally:
-        box.mounted_manifest().write_text(text)
+        mount(box, text)
     wait_for(lambda: told(box) == "", MINUTE + 1, lambda: f"nothing told; {told(box)}")
 
 

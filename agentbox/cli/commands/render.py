@@ -91,7 +91,7 @@ def _given(cli: Cli, image_ref: str, *, of_box: bool) -> Given:
     if record is None:
         return Given(plan, manifest.raw, image_ref)
     project = Path(record.project) if record.project else None
-    return Given(plan, manifest.raw, image_ref or record.image_ref, record.image_id, project, record.strict)
+    return Given(plan, manifest.raw, image_ref or record.image_ref, record.local_id, project, record.strict)
 
 
 def _show(cli: Cli, target: str, files: Mapping[str, bytes]) -> int:

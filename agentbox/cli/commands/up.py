@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     "--build", "force_build", is_flag=True, help="Build even if the loaded image was made of the same inputs."
 )
 @click.option("--locked", is_flag=True, help="Refuse instead of re-locking when agentbox.lock does not fit.")
+@click.option("--registry", metavar="REF", default="", help="Pull NAME@sha256:… instead of building; needs no Nix.")
 @click.option("--yes", "-y", is_flag=True, help="Consent to installing the Debian packages that are missing.")
 @click.option("--no-wait", is_flag=True, help="Return once the box is started.")
 @click.option("--strict", is_flag=True, help="Boot warnings about posture and drift are fatal.")
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 @click.option("--allow-test-hooks", is_flag=True, help="Build and accept an image with test hooks.")
 @click.pass_obj
 def command(
-    cli: Cli, asked: str, force_build: bool, locked: bool, yes: bool, no_wait: bool, strict: bool,
+    cli: Cli, asked: str, force_build: bool, locked: bool, registry: str, yes: bool, no_wait: bool, strict: bool,
     project: Path | None, allow_test_hooks: bool,
 ) -> None:  # fmt: skip
     """Set up what is missing, build the image, start the box and wait until it is ready.
@@ -51,7 +52,7 @@ def command(
     safe: the next `up` goes on from there.
     """
     with cli.state().exclusively():
-        wish = Wish(strict=strict, test_hooks=allow_test_hooks, hooks=start.hooks_given())
+        wish = Wish(registry=registry, strict=strict, test_hooks=allow_test_hooks, hooks=start.hooks_given())
         engine, record, wanted = _start(cli, asked, force_build, locked, yes, wish, project)
         if no_wait:
             cli.out.document({"ready": None, "name": record.name, "engine": record.engine, "url": record.api_url})
@@ -71,6 +72,8 @@ def _start(
 ) -> tuple[Engine, BoxRecord, Start]:
     """Stages 1 to 8."""
     out = cli.out
+    if wish.registry and (force_build or asked == "process"):
+        raise click.UsageError(f"--registry does not go with {'--build' if force_build else '--engine process'}.")
     with out.stage("validate") as stage:
         manifest = validated(cli)
         stage.said = str(cli.manifest)
@@ -80,21 +83,25 @@ def _start(
         choice = prerequisites.choose_engine(cli, asked)
         stage.said = f"{choice.engine.name} ({choice.because})"
     with out.stage("install") as stage:
-        stage.said = prerequisites.install_missing(cli, choice, wish.project, yes=yes)
+        stage.said = prerequisites.install_missing(cli, choice, wish.project, build=not wish.registry, yes=yes)
     with out.stage("daemon") as stage:
         stage.said = prerequisites.start_daemon(choice)
     if wish.project is not None:
         prerequisites.give_project(cli, choice, wish.project, yes=yes)
     stamp = None
     if isinstance(choice.engine, Docker):
-        lock_and_fetch(cli, manifest, locked=locked)
+        if not wish.registry:
+            lock_and_fetch(cli, manifest, locked=locked)
         check(
             choice.engine, start.start_of(cli, manifest, None, wish), cli.known_record()
         )  # before minutes of building
         with out.stage("image") as stage:
-            made = image.build_and_load(cli, choice.engine, manifest, force=force_build, test_hooks=wish.test_hooks)
+            if wish.registry:
+                made = image.pull(cli, manifest, wish.registry, test_hooks=wish.test_hooks)
+            else:
+                made = image.build_and_load(cli, choice.engine, manifest, force=force_build, test_hooks=wish.test_hooks)
             stamp = made.stamp
-            stage.said = f"{stamp.tag} built and loaded" if made.built else "unchanged"
+            stage.said = made.said
     with out.stage("start") as stage:
         wanted = start.start_of(cli, manifest, stamp, wish)
         brought = start.bring_up(cli, choice.engine, wanted)

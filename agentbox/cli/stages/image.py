@@ -24,10 +24,10 @@ _SOURCES = ("agentbox", "config", "nix", "schema", "flake.nix", "flake.lock", "p
 
 @dataclass(frozen=True)
 class Image:
-    """The image a box is started from. `built` is False when the loaded one was made of the same inputs."""
+    """The image a box is started from, and what was done for it, in words."""
 
     stamp: BuildStamp
-    built: bool
+    said: str
 
 
 def build_key(manifest: Manifest, lock: Path, *, test_hooks: bool) -> str:
@@ -92,7 +92,7 @@ def build_and_load(cli: Cli, engine: Docker, manifest: Manifest, *, force: bool,
     key = build_key(manifest, cli.lock, test_hooks=test_hooks)
     last = state.build_stamp()
     if last is not None and last.key == key and not force and engine.has_image(last.image_id):
-        return Image(last, built=False)
+        return Image(last, "unchanged")
     progress = cli.out.progress()
     result = build(
         CHECKOUT,
@@ -113,4 +113,15 @@ def build_and_load(cli: Cli, engine: Docker, manifest: Manifest, *, force: bool,
         plan_digest=result.plan_digest,
     )
     state.remember_build(stamp)
-    return Image(stamp, built=True)
+    return Image(stamp, f"{stamp.tag} built and loaded")
+
+
+def pull(cli: Cli, manifest: Manifest, reference: str, *, test_hooks: bool) -> Image:
+    """The image of a registry, as `engine.pulled` brings it. What a manifest needs built in is for the boot to find."""
+    from agentbox.engine.pulled import stamp_of
+
+    state = cli.state()
+    last = state.build_stamp()
+    stamp = stamp_of(reference, plan_of(manifest, cli.lock, test_hooks=test_hooks))
+    state.remember_build(stamp)
+    return Image(stamp, "unchanged" if stamp == last else f"{reference} pulled")

@@ -23,9 +23,9 @@ def choose_engine(cli: Cli, asked: str) -> Choice:
     return choose(asked, cli.known_record())
 
 
-def install_missing(cli: Cli, choice: Choice, project: Path | None, *, yes: bool) -> str:
+def install_missing(cli: Cli, choice: Choice, project: Path | None, *, build: bool, yes: bool) -> str:
     """Installs what is missing, with consent. Returns what to say. Raises AgentboxError (exit 3) without consent."""
-    wanted = missing_packages(choice.engine, build=isinstance(choice.engine, Docker))
+    wanted = missing_packages(choice.engine, build=build and isinstance(choice.engine, Docker))
     if project is not None and shutil.which("setfacl") is None and not writable(project, reach_of(choice)):
         wanted.append("acl")
     if not wanted:

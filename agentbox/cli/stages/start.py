@@ -34,6 +34,7 @@ _HOOK = "AGENTBOX_TEST_"
 class Wish:
     """What the command line asks of the box besides its manifest."""
 
+    registry: str = ""  # NAME@sha256:…, "" = the image is built here
     project: Path | None = None
     strict: bool = False
     test_hooks: bool = False
@@ -56,19 +57,25 @@ def start_again(cli: Cli, manifest: Manifest, record: BoxRecord) -> Start:
         hooks=record.hooks,
     )  # fmt: skip
     wanted = start_of(cli, manifest, None, wish)
-    return replace(wanted, image_ref=record.image_ref, image_id=record.image_id, made_of=record.made_of)
+    return replace(
+        wanted, image_ref=record.image_ref, image_id=record.image_id, pulled=record.pulled, made_of=record.made_of
+    )
 
 
 def start_of(cli: Cli, manifest: Manifest, stamp: BuildStamp | None, wish: Wish) -> Start:
     """Everything that a box is started from."""
     plan = plan_of(manifest, cli.lock, test_hooks=wish.test_hooks)
     hooks = wish.hooks if wish.test_hooks else {}
-    parts = [stamp.image_id if stamp else running_source_digest(), str(wish.project or ""), wish.strict, dict(hooks)]
+    parts = [_name_of(stamp) if stamp else running_source_digest(), str(wish.project or ""), wish.strict, dict(hooks)]
     return Start(
         plan=plan, manifest=manifest.raw, state=cli.state(), image_ref=stamp.reference if stamp else "",
-        image_id=stamp.image_id if stamp else "", project=wish.project, strict=wish.strict, hooks=hooks,
+        image_id=stamp.image_id if stamp else "", pulled=stamp is not None and stamp.pulled, project=wish.project, strict=wish.strict, hooks=hooks,
         secrets=collect(plan.secrets, cli.manifest), made_of=digest(canonical_json(parts)),
     )  # fmt: skip
+
+
+def _name_of(stamp: BuildStamp) -> str:
+    return stamp.reference if stamp.pulled else stamp.image_id
 
 
 def bring_up(cli: Cli, engine: Engine, start: Start) -> Brought:

@@ -102,8 +102,8 @@ def _folder(subject: Subject) -> Step:
         return Step("compose", "absent", "no container of this box was started")
     project = Path(record.project) if record.project else None
     files = compose_folder(
-        subject.plan, record.image_ref, manifest=subject.manifest.raw, image_id=record.image_id, project=project,
-        strict=record.strict,
+        subject.plan, record.image_ref, manifest=subject.manifest.raw, image_id=record.local_id,
+        project=project, strict=record.strict,
     )  # fmt: skip
     return check_folder(files, subject.cli.state().compose_dir)
 

@@ -1,4 +1,7 @@
-"""`program:<name> not running (state=<STATE>)`: each required program runs, and has said so since it was started."""
+"""`program:<name> not running (state=<STATE>)`: each required program runs, and has said so since it was started.
+
+A death is told by the next check, even where the program is back by then.
+"""
 
 import asyncio
 import os
@@ -40,6 +43,7 @@ class ProgramsRequirement(Requirement):
         self._client = SupervisorClient(paths)
         self._ask: InThread[dict[str, ProcessState]] = InThread("readiness-programs")
         self._followed: dict[str, _Followed] = {}
+        self._fallen: set[str] = set()  # died since the last check that was answered
         self._wake: Wake | None = None
         self._notes: FolderEvents | None = None
         self._states: Mapping[str, ProcessState] = {}
@@ -65,7 +69,9 @@ class ProgramsRequirement(Requirement):
             if pause is None or not self._settling():
                 break
             await asyncio.sleep(pause)
-        return tuple(text for program in self._programs if (text := self._missing(program)))
+        missing = tuple(text for program in self._programs if (text := self._missing(program)))
+        self._fallen.clear()
+        return missing
 
     def _settling(self) -> bool:
         """True while a program has notified, and supervisord is about to call it RUNNING."""
@@ -89,6 +95,8 @@ class ProgramsRequirement(Requirement):
 
     def _missing(self, program: Program) -> str:
         state = self._state(program)
+        if state == "RUNNING" and program.name in self._fallen:
+            state = _EXITED
         return "" if state == "RUNNING" else _text(program.name, state)
 
     def _state(self, program: Program) -> str:
@@ -112,6 +120,8 @@ class ProgramsRequirement(Requirement):
         known = self._followed.get(name)
         if self._wake is None or ticks is None or (known and (known.pid, known.ticks) == (pid, ticks)):
             return
+        if known:
+            self._fallen.add(name)
         self._forget(name)
         try:
             descriptor = os.pidfd_open(pid)
@@ -123,6 +133,7 @@ class ProgramsRequirement(Requirement):
 
     def _died(self, name: str) -> None:
         self._forget(name)
+        self._fallen.add(name)
         if self._wake is not None:
             self._wake()
 

@@ -6,23 +6,25 @@ from __future__ import annotations
 import shutil
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+_UNKNOWN = b'{"errors": [{"code": "MANIFEST_UNKNOWN", "message": "manifest unknown"}]}'
 
 
 @contextmanager
-def registry(archive: Path) -> Iterator[str]:
-    """`127.0.0.1:<port>` while the body runs."""
+def registry(archive: Path, forged: Mapping[str, str] | None = None) -> Iterator[str]:
+    """`127.0.0.1:<port>` while the body runs. `forged`: digests under which it answers with the bytes of others."""
     with tarfile.open(archive) as tar:
         blobs = {
             f"sha256:{member.name.rpartition('/')[2]}": (member.offset_data, member.size)
             for member in tar
             if member.name.startswith("blobs/sha256/") and member.isfile()
         }
+    blobs |= {digest: blobs[other] for digest, other in (forged or {}).items()}
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -38,7 +40,9 @@ def registry(archive: Path) -> Iterator[str]:
             if self.path == "/v2/":
                 self._head(200, "application/json", 0)
             elif digest not in blobs:
-                self._head(404, "application/json", 0)
+                self._head(404, "application/json", len(_UNKNOWN))
+                if body:
+                    self.wfile.write(_UNKNOWN)
             else:
                 self._blob(digest, _MANIFEST if kind.endswith("/manifests") else "application/octet-stream", body=body)
 

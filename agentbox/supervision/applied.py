@@ -1,0 +1,16 @@
+"""The plan whose live keys were applied in this boot, for an API that is started again. A boot clears it away."""
+
+from agentbox.plan.model import Plan
+from agentbox.settings import Paths
+from agentbox.supervision.boot_record import load_plan
+from agentbox.supervision.files import replace_json
+
+
+def keep(paths: Paths, plan: Plan) -> None:
+    """Raises OSError where there is no room; then the one before stays."""
+    replace_json(paths.applied_plan, plan.to_json(), durable=False)
+
+
+def in_force(paths: Paths, booted: Plan) -> Plan:
+    """The plan that was applied last, else the one that the box booted with. Raises AgentboxError for a damaged one."""
+    return load_plan(paths.applied_plan) if paths.applied_plan.exists() else booted

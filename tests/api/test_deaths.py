@@ -1,0 +1,52 @@
+"""No death of a required program goes unseen, however soon the program is back."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+from raw import ask
+from test_supervised import Sealed, plan, started
+
+
+@pytest.fixture
+def sealed() -> Iterator[Sealed]:
+    with started(plan()) as running:
+        yield running
+
+
+def test_each_program_killed_ten_times(sealed: Sealed) -> None:
+    """Each required program, killed ten times over: agent-host is named in `/ready` every time, the API answers nothing
+    or 503 until it has looked; each within 5 s, however soon the program is back."""
+    port = sealed.plan.api.port
+
+    def names_it() -> bool:
+        found = ask(port, "GET /ready HTTP/1.1")
+        return found.status == 503 and any(row.startswith("program:agent-host ") for row in found.json()["missing"])
+
+    for program, fell in (("agent-host", names_it), ("management-api", lambda: not sealed.ready())):
+        for _ in range(10):
+            pid = sealed.pid(program)
+            (sealed.box.paths.starts_dir / program).unlink()  # or it would be stopped as one that never stays up
+            os.kill(pid, signal.SIGKILL)
+            sealed.box.until(fell, 5, f"{program} in missing")
+            sealed.box.until(lambda pid=pid, program=program: sealed.pid(program) not in (0, pid), 10, "another start")
+            sealed.box.until(sealed.ready, 20, "ready again")
+
+
+def test_a_program_that_was_back_before_anybody_looked(sealed: Sealed) -> None:
+    """The API is held while agent-host dies, starts and notifies: the fall is told all the same, by name."""
+    api, host = sealed.pid("management-api"), sealed.pid("agent-host")
+    os.kill(api, signal.SIGSTOP)
+    try:
+        os.kill(host, signal.SIGKILL)
+        sealed.box.until(lambda: sealed.pid("agent-host") not in (0, host), 10, "another start")
+        note = sealed.box.paths.ready_dir / "agent-host"
+        sealed.box.until(lambda: json.loads(note.read_bytes())["pid"] != host, 10, "notified")
+    finally:
+        os.kill(api, signal.SIGCONT)
+    sealed.box.until(lambda: len(sealed.box.events("ReadinessChanged")) >= 3, 5, "fallen and risen")
+    fell, rose = sealed.box.events("ReadinessChanged")[-2:]
+    assert (fell["to"], rose["to"]) == ("unready", "ready")
+    assert "program:agent-host not running (state=EXITED)" in fell["missing"]

@@ -1,0 +1,70 @@
+"""The mounted manifest is compared whole: one that is being written is not taken for a broken one."""
+
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from test_apply import text
+
+from agentbox.api.mounted import INVALID, MountedManifest
+from agentbox.features import enabled, load_features
+from agentbox.lockfile import write as lock_bytes
+from agentbox.manifest import parse
+from agentbox.plan import make_plan
+from agentbox.plan.model import Plan
+from agentbox.settings import Paths
+from agentbox.testing.plans import SYSTEM, lock_of
+
+LEASE = "adapters.beads.lease_seconds"
+
+
+@dataclass
+class InForce:
+    """What a comparison asks the API for."""
+
+    plan: Plan
+    paths: Paths
+
+
+@pytest.fixture
+def in_force(tmp_path: Path) -> InForce:
+    """A box's plan, with the manifest that it was made of in place."""
+    paths = Paths(tmp_path)
+    for folder in (paths.manifest.parent, paths.share):
+        folder.mkdir(parents=True)
+    paths.manifest.write_text(text())
+    manifest, features = parse(text().encode(), "agentbox.toml"), load_features()
+    lock = lock_of(enabled(manifest, features))
+    paths.lock.write_bytes(lock_bytes(lock))
+    return InForce(make_plan(manifest, features, lock_bytes(lock), lock, SYSTEM), paths)
+
+
+HALF = text().index("[adapters]")  # a manifest of its own
+
+
+@pytest.mark.parametrize("so_far", [0, 40, HALF])
+def test_a_file_that_is_being_written(in_force: InForce, so_far: int) -> None:
+    """Cut off when it is looked at, whole a moment later: the change is told, and nothing of an invalid file."""
+    mounted, whole = MountedManifest(in_force), text(lease=7).encode()  # type: ignore[arg-type]
+    assert mounted.compare().keys == {}
+    with in_force.paths.manifest.open("wb", buffering=0) as stream:
+        stream.write(whole[:so_far])
+        rest = threading.Timer(0.2, lambda: os.pwrite(stream.fileno(), whole[so_far:], so_far))
+        rest.start()
+        found = mounted.compare()
+        rest.join()
+    assert found.keys == {"live": (LEASE,)}
+
+
+def test_a_file_that_stays_broken(in_force: InForce) -> None:
+    """Told with its reason, every time that it is looked at; and no more once it is mended."""
+    mounted = MountedManifest(in_force)  # type: ignore[arg-type]
+    in_force.paths.manifest.write_text("[meta\n")
+    for _ in range(2):
+        found = mounted.compare()
+        assert found.keys == {INVALID: ()}
+        assert found.error.startswith("invalid: E000")
+    in_force.paths.manifest.write_text(text())
+    assert mounted.compare().keys == {}

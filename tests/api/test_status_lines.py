@@ -1,0 +1,108 @@
+"""`agentbox status` and `agentbox health` over a real box: what it widens, what of it is not as promised, what the
+manifest says now, each in a line of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from helpers import until
+from test_apply_to_agent_host import text
+from test_supervised import TOKEN, Sealed
+
+from agentbox.engine.state import BoxRecord, BoxState
+from agentbox.features import enabled, load_features
+from agentbox.lockfile import write as lock_bytes
+from agentbox.manifest import parse
+from agentbox.plan import make_plan
+from agentbox.plan.model import Delta, Volume
+from agentbox.supervision.procfs import start_ticks
+from agentbox.testing.plans import SYSTEM, lock_of
+from agentbox.testing.prefix_box import PrefixBox
+
+WIDER = Delta(key="telegram-mirror", reason="a test", volumes=(Volume(source="t", target="/var/lib/agentbox/t"),))
+KEY = "limits.fds"
+
+
+@dataclass
+class Desk:
+    """A box, and the manifest and state folder by which the command line knows it."""
+
+    sealed: Sealed
+    folder: Path
+
+    def write(self, manifest: bytes) -> None:
+        """Here and in the box."""
+        (self.folder / "agentbox.toml").write_bytes(manifest)
+        self.sealed.box.paths.manifest.write_bytes(manifest)
+
+    def lines(self, verb: str) -> dict[str, str]:
+        """What the verb prints: the rest of each line by its first words."""
+        done = subprocess.run(
+            [sys.executable, "-m", "agentbox", "--manifest", str(self.folder / "agentbox.toml"), verb],
+            env={**os.environ, "AGENTBOX_STATE_DIR": str(self.folder)}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr, done.stderr
+        width = 20 if verb == "status" else 13
+        return {line[:width].strip(): line[width:] for line in done.stdout.splitlines()}
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    """The box widens by one exception, and looks for drift every three seconds."""
+    with PrefixBox() as box:
+        manifest, features = parse(text(), "agentbox.toml"), load_features()
+        lock = lock_of(enabled(manifest, features))
+        made = make_plan(manifest, features, lock_bytes(lock), lock, SYSTEM)
+        plan = box.install(replace(made, probes=(), test_hooks=True, exceptions=(WIDER,)))
+        box.paths.lock.write_bytes(lock_bytes(lock))
+        (tmp_path / "agentbox.lock").write_bytes(lock_bytes(lock))
+        found = Desk(Sealed(box, plan), tmp_path)
+        box.paths.baked_manifest.write_bytes(text())
+        found.write(text())
+        box.start({"BOX_TOKEN": TOKEN, "AGENTBOX_TEST_CLOCK_SCALE": "20"})
+        box.until_event("BootstrapCompleted")
+        assert box.process is not None
+        state = BoxState(tmp_path / "applied")
+        state.make()
+        state.keep_token(TOKEN)
+        state.remember(
+            BoxRecord(
+                engine="process", name="applied", api_url=f"http://127.0.0.1:{plan.api.port}", root=str(box.paths.prefix),
+                pid=box.process.pid, start_ticks=start_ticks(box.process.pid), plan_digest=plan.digest, apply=dict(made.apply),
+            )
+        )  # fmt: skip
+        yield found
+        found.sealed.client.close()
+
+
+def test_exceptions_and_drift_have_lines(desk: Desk) -> None:
+    """First the exception and no drift of the manifest; then, changed under the box, both verbs name the key."""
+    status = desk.lines("status")
+    assert (status["exceptions"], status["drift"]) == (WIDER.key, "none")
+    assert "manifest: " not in status["posture drift"]
+    health = desk.lines("health")
+    assert health["exceptions"] == WIDER.key
+    assert "manifest: " not in health["drift"]
+    desk.write(text(limits="fds = 100"))
+    assert desk.lines("status")["drift"] == KEY
+    told = until(lambda: [one for one in [desk.lines("health")["drift"]] if f"manifest: live {KEY} (expected" in one])
+    assert desk.lines("status")["posture drift"] == told[0].replace("; ", ", ")
+
+
+def test_none_is_said_too(desk: Desk) -> None:
+    """A box as its plan promises, without exceptions, says so in both."""
+    desk.sealed.box.stop()
+    desk.sealed.box.install(replace(desk.sealed.plan, exceptions=()))
+    desk.sealed.box.paths.baked_manifest.write_bytes(text())
+    desk.write(text())
+    desk.sealed.box.start({"BOX_TOKEN": TOKEN})
+    desk.sealed.box.until(lambda: len(desk.sealed.box.events("BootstrapCompleted")) == 2)
+    health = desk.lines("health")
+    assert health["exceptions"] == "none: the baseline holds"
+    assert health["drift"] == "none: the box is as its plan promises"
