@@ -51,9 +51,9 @@ install_python() {
 }
 
 trap 'say "agentbox: interrupted"; exit 130' INT HUP TERM
-find_python || install_python "$@"
-exec 9<&-
-
 wanted=$(sha256sum "$here/requirements.host" | cut -d ' ' -f 1)
-if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ]; then "$python" "$here/agentbox/bootstrap_host.py" "$here" "$wanted"; fi
+if [ ! -x "$venv/bin/python" ] || [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ]; then
+  find_python || install_python "$@"; exec 9<&-
+  "$python" "$here/agentbox/bootstrap_host.py" "$here" "$wanted"
+fi
 exec "$venv/bin/python" -m agentbox "$@"

@@ -1,25 +1,85 @@
-"""Schema and rules over a manifest, without imports and file reading (rules.md 3). `python bench/validate.py` keeps the numbers."""
+"""Schema and rules over a manifest, inside (rules.md 3) and as a whole process, beside `tombi lint` over the same file and
+schema. `python bench/validate.py` keeps the numbers."""
 
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from measure import Claim, keep, seconds_of
 
 from agentbox.features import load_features
 from agentbox.manifest import load, parse
+from agentbox.manifest.bundle import BUNDLE
 from agentbox.rules import run
-from agentbox.settings import CHECKOUT
+from agentbox.settings import CHECKOUT, environment
 
-RUNS = 200
-SUBJECTS = (("shipped", CHECKOUT / "agentbox.toml", 60), ("full", CHECKOUT / "tests/rules/full.toml", 150))
+INSIDE_RUNS = 200
+SHIPPED = CHECKOUT / "agentbox.toml"
+SUBJECTS = (("shipped", SHIPPED, 60), ("full", CHECKOUT / "tests/rules/full.toml", 150))
+PEER = "tombi lint, shipped manifest, whole process"
+WHOLE = (
+    ("python -m agentbox config validate, whole process", [sys.executable, "-m", "agentbox", "config", "validate"]),
+    ("./agentbox.sh config validate, whole process", [str(CHECKOUT / "agentbox.sh"), "config", "validate"]),
+)
+LINT = [str(Path(sys.executable).with_name("tombi")), "lint", "--offline"]
 
 
-def claim(name: str, path: Path, must: float) -> Claim:
+def inside(name: str, path: Path, must: float) -> Claim:
     """Milliseconds of one run: parse, places, schema, every rule."""
     features, data = load_features(), load(path).raw
     run(parse(data, name), features=features)  # imports and compiles
-    samples = [1000 * seconds_of(lambda: run(parse(data, name), features=features)) for _ in range(RUNS)]
-    return Claim(f"config validate, {name} manifest", "ms", samples, must_p95=must, conditions=f"{RUNS} runs, warm")
+    samples = [1000 * seconds_of(lambda: run(parse(data, name), features=features)) for _ in range(INSIDE_RUNS)]
+    conditions = f"{INSIDE_RUNS} runs, warm"
+    return Claim(f"config validate, {name} manifest, inside", "ms", samples, must_p95=must, conditions=conditions)
+
+
+def processes(commands: Sequence[Sequence[str]], runs: int) -> list[list[float]]:
+    """Milliseconds from start to exit 0 of each command, in turns, so that another load of the machine meets all alike.
+
+    Compiled modules are written before the first sample, as any earlier call would have done.
+    """
+    clean = {name: value for name, value in environment().items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+    def once(command: Sequence[str]) -> None:
+        subprocess.run(command, check=True, capture_output=True, cwd=CHECKOUT, env=clean)
+
+    for command in commands:
+        once(command)
+    samples: list[list[float]] = [[] for _ in commands]
+    for _ in range(runs):
+        for command, kept in zip(commands, samples, strict=True):
+            kept.append(1000 * seconds_of(lambda command=command: once(command)))
+    return samples
+
+
+def whole(runs: int) -> list[Claim]:
+    """The command, through the starting script too, and the peer."""
+    samples = processes([*(command for _, command in WHOLE), [*LINT, str(SHIPPED)]], runs)
+    ours = [
+        Claim(name, "ms", kept, must_p95=250, conditions=f"{runs} runs, compiled modules at hand", peer=PEER)
+        for (name, _), kept in zip(WHOLE, samples[:-1], strict=True)
+    ]
+    does = {"does": "schema only, no rules"}
+    return [*ours, Claim(PEER, "ms", samples[-1], conditions=f"{runs} runs, offline", extra=does)]
+
+
+def peer_reads_the_schema() -> None:
+    """Raises SystemExit unless the peer refuses what only the schema refuses."""
+    with TemporaryDirectory() as folder:
+        spoilt = Path(folder) / "agentbox.toml"
+        text = SHIPPED.read_text().replace("./schema/", f"{CHECKOUT}/schema/")
+        spoilt.write_text(text.replace("schema_version = 1", 'schema_version = 1\nzebra = "x"'))
+        if subprocess.run([*LINT, str(spoilt)], capture_output=True, check=False).returncode == os.EX_OK:
+            raise SystemExit(f"tombi takes a key that is not in {BUNDLE}: it measures something else")
 
 
 if __name__ == "__main__":
-    keep("validate", [claim(*subject) for subject in SUBJECTS])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=20)
+    wanted = parser.parse_args().runs
+    peer_reads_the_schema()
+    keep("validate", [*(inside(*subject) for subject in SUBJECTS), *whole(wanted)])

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentbox.cli.output import Output, counted
-from agentbox.engine.base import url_of
-from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import CHECKOUT, HostPaths
 
 if TYPE_CHECKING:
     from agentbox.client import BoxClient
+    from agentbox.engine.state import BoxRecord, BoxState
     from agentbox.manifest import Manifest
 
 
@@ -67,6 +66,7 @@ class Cli:
 
     def known_record(self) -> BoxRecord | None:
         """The record of the last start; if it is lost or damaged, what the engines still run of this box."""
+        from agentbox.engine.base import url_of
         from agentbox.engine.choose import find
 
         if (record := self.state().record()) is not None:
@@ -80,6 +80,8 @@ class Cli:
 
     def state(self) -> BoxState:
         """The box's folder on this host, named by `meta.name` of the manifest."""
+        from agentbox.engine.state import BoxState
+
         manifest = self.load_manifest()
         assert manifest.effective is not None
         return BoxState(HostPaths.of_this_user().box(manifest.effective.meta.name))

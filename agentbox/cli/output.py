@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -94,6 +93,8 @@ class Output:
     def redraw(self, text: str) -> None:
         """A line that the next one overwrites; without a terminal nothing."""
         if self.live:
+            import shutil
+
             width = shutil.get_terminal_size((80, 24)).columns - 3
             print(f"{self._clear}  {text[:width]}" if text else self._clear, end="\r", file=sys.stderr, flush=True)
 

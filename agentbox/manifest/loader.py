@@ -9,12 +9,14 @@ from typing import Any, Final
 from agentbox.canonical import digest
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.manifest.findings import Finding
+from agentbox.manifest.fits import fits
 from agentbox.manifest.keypath import KeyPath, to_text
 from agentbox.manifest.locate import Position, locate
 from agentbox.manifest.model import Model, build
-from agentbox.manifest.syntax import SyntaxProblem, decode, toml
+from agentbox.manifest.syntax import TOO_DEEP, SyntaxProblem, decode, toml
 
 MAX_BYTES: Final = 1 << 20
+MAX_DEPTH: Final = 64
 _NOWHERE: Final = Position(1, 1)
 
 
@@ -76,23 +78,34 @@ def load(path: Path) -> Manifest:
 def parse(data: bytes, name: str, *, check: bool = True) -> Manifest:
     """The manifest in those bytes; `name` is how findings call it.
 
-    `check=False` is for bytes that were validated before (the box compares their SHA-256): no schema is read and
-    `jsonschema` is not imported.
+    `check=False` is for bytes that were validated before (the box compares their SHA-256): no schema is read.
     """
     try:
         text = decode(data, MAX_BYTES)
         written = toml(text)
-        positions = locate(text)
+        positions = _places(text)
     except SyntaxProblem as problem:
         return Manifest(name=name, raw=data, written={}, usable=Model(), where={}, findings=(problem.finding(),))
     where = {to_text(path): place for path, place in positions.items()}
-    if not check:
+    if not check or fits(written):
         return Manifest(name=name, raw=data, written=written, usable=build(written), where=where)
-    return _checked(name, data, written, where)
+    return _refused(name, data, written, where)
 
 
-def _checked(name: str, data: bytes, written: dict[str, Any], where: Mapping[str, Position]) -> Manifest:
-    from agentbox.manifest.schema import check  # brings jsonschema
+def _places(text: str) -> dict[KeyPath, Position]:
+    """Where keys are. Raises SyntaxProblem for values or keys that lie deeper than any reader of them can follow."""
+    remedy = "No key of a manifest lies that deep; remove it."
+    try:
+        positions = locate(text)
+    except RecursionError as error:
+        raise SyntaxProblem(f"not readable: {TOO_DEEP}", remedy) from error
+    if deep := next((place for path, place in positions.items() if len(path) > MAX_DEPTH), None):
+        raise SyntaxProblem(f"not readable: {TOO_DEEP}", remedy, *deep)
+    return positions
+
+
+def _refused(name: str, data: bytes, written: dict[str, Any], where: Mapping[str, Position]) -> Manifest:
+    from agentbox.manifest.schema import check  # brings jsonschema, which has the last word
 
     bare = Manifest(name=name, raw=data, written=written, usable=Model(), where=where)
     verdict = check(bare)

@@ -1,20 +1,20 @@
 """E016: where a manifest does not fit the schema, key by key.
 
-A value that is refused is withdrawn: rules do not see it. Nothing is looked up over a network.
+A value that is refused is withdrawn: rules do not see it. Nothing is looked up over a network. Imported only for a manifest
+that does not surely fit (`fits.py`).
 """
 
-import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema.protocols import Validator
 
 from agentbox.manifest.bundle import bundle
 from agentbox.manifest.findings import Finding, Related
+from agentbox.manifest.fits import compiled, is_integer, is_number, pairs
 from agentbox.manifest.keypath import KeyPath, to_text
 from agentbox.manifest.refusals import Fault, Refusal, explain
 
@@ -32,7 +32,7 @@ class Verdict:
 
 def check(manifest: "Manifest") -> Verdict:
     """All findings of the schema, sorted by place."""
-    refusals = [*_from_schema(manifest.written), *_pairs(manifest.written, ())]
+    refusals = [*_from_schema(manifest.written), *_pairs(manifest.written)]
     findings = sorted((_finding(manifest, refusal) for refusal in refusals), key=lambda found: found.order)
     withdrawn = frozenset(path for refusal in refusals for path in refusal.withdrawn)
     return Verdict(tuple(findings), withdrawn)
@@ -53,22 +53,18 @@ def _from_schema(written: Mapping[str, Any]) -> Iterator[Refusal]:
                 yield refusal
 
 
-def _pairs(table: Mapping[str, Any], path: KeyPath) -> Iterator[Refusal]:
+def _pairs(written: Mapping[str, Any]) -> Iterator[Refusal]:
     """`x_env` and `x_file` of one table are two ways to say one thing."""
-    for name, value in table.items():
-        if isinstance(value, dict):
-            yield from _pairs(value, (*path, name))
-        other = name.removesuffix("_file") + "_env"
-        if name.endswith("_file") and other in table:
-            both = ((*path, name), (*path, other))
-            yield Refusal(
-                path=both[0],
-                kind="bad-value",
-                message=f"`{name}` and `{other}` are both written; only one of the pair may be",
-                remedy=f"Drop `{other}` to read the file, or `{name}` to read the variable.",
-                withdrawn=both,
-                related=both[1:],
-            )
+    for both in pairs(written):
+        name, other = (path[-1] for path in both)
+        yield Refusal(
+            path=both[0],
+            kind="bad-value",
+            message=f"`{name}` and `{other}` are both written; only one of the pair may be",
+            remedy=f"Drop `{other}` to read the file, or `{name}` to read the variable.",
+            withdrawn=both,
+            related=both[1:],
+        )
 
 
 def _finding(manifest: "Manifest", refusal: Refusal) -> Finding:
@@ -97,19 +93,13 @@ def validator() -> Validator:
 
 
 def _is_integer(_checker: object, value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return is_integer(value)
 
 
 def _is_number(_checker: object, value: object) -> bool:
-    return _is_integer(None, value) or (isinstance(value, float) and math.isfinite(value))
-
-
-_PATTERNS: Final[dict[str, re.Pattern[str]]] = {}
+    return is_number(value)
 
 
 def _pattern(_validator: object, pattern: str, value: object, _schema: object) -> Iterable[ValidationError]:
-    """Python's `$` also matches before a last newline; that of JSON Schema (ECMA 262) does not."""
-    if isinstance(value, str):
-        compiled = _PATTERNS.setdefault(pattern, re.compile(re.sub(r"(?<!\\)\$(?=\||\)|$)", r"\\Z", pattern)))
-        if not compiled.search(value):
-            yield ValidationError(f"does not match {pattern}")
+    if isinstance(value, str) and not compiled(pattern).search(value):
+        yield ValidationError(f"does not match {pattern}")

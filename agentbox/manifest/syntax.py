@@ -8,6 +8,7 @@ from agentbox.manifest.findings import Finding
 
 _TAIL = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _BOM = b"\xef\xbb\xbf"
+TOO_DEEP = "values are nested too deeply"
 
 
 class SyntaxProblem(Exception):
@@ -58,7 +59,7 @@ def toml(text: str) -> dict[str, Any]:
         reason, line, column = _reason(error, text)
         raise SyntaxProblem(f"not TOML: {reason}", remedy, line, column) from error
     except RecursionError as error:
-        raise SyntaxProblem("not readable: values are nested too deeply", remedy) from error
+        raise SyntaxProblem(f"not readable: {TOO_DEEP}", remedy) from error
     except ValueError as error:  # int() refuses numbers of more than 4300 digits
         raise SyntaxProblem(f"not readable: {error}", remedy) from error
 

@@ -82,6 +82,7 @@ def test_a_mesh_token_file_clears_the_default_variable() -> None:
         (b"#" * (MAX_BYTES + 1), 1, 1, "larger than 1024 KiB"),
         (b"a = " + b"[" * 100_000, 1, 1, "nested too deeply"),
         (b"a = " + b"1" * 5000, 1, 1, "not readable"),
+        (b"[x]\n" + b".".join([b"a"] * 2000) + b" = 1\n", 2, 127, "nested too deeply"),
     ],
 )
 def test_what_is_no_toml(data: bytes, line: int, column: int, said: str) -> None:
@@ -106,6 +107,13 @@ def test_what_cannot_be_read(tmp_path: Path, name: str) -> None:
 def test_line_ends_of_windows() -> None:
     """CRLF counts as one line end, also for places."""
     assert parse(MINIMAL.replace(b"\n", b"\r\n") + b"[api]\r\nport = 9191\r\n", "x").place("api.port") == (4, 1)
+
+
+@pytest.mark.parametrize("depth", [64, 100, *range(300, 350, 5), 1000])
+def test_deep_tables_are_a_finding(depth: int) -> None:
+    """Whichever reader of the document gives up first."""
+    (finding,) = parse(b"a = " + b"{a=" * depth + b"1" + b"}" * depth, "x").findings
+    assert (finding.code, "nested too deeply" in finding.message) == ("E000", True)
 
 
 def test_validated_bytes_need_no_validator() -> None:
