@@ -36,8 +36,9 @@ def _sum(tried: Rows) -> str:
     days = sorted(row["at"][:10] for row in tried.values())
     when = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
     machines = ", ".join(sorted({row["machine"] for row in tried.values()}))
-    most = max(tried, key=lambda name: tried[name].get("disk", 0))
-    disk = f" The most disk was taken by {most}: {tried[most]['disk'] / 1e9:.1f} GB." if tried[most].get("disk") else ""
+    needs = {name: row["needs"] for name, row in tried.items() if row.get("needs")}
+    most = max(needs, key=lambda name: needs[name], default="")
+    disk = f" {most} asked for the most free disk: {needs[most] / 1e9:.1f} GB." if most else ""
     return f"Tried {when} on {machines}: {len(tried)} features in {seconds / 60:.0f} minutes.{disk}"
 
 

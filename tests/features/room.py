@@ -28,7 +28,12 @@ def free_bytes() -> int:
     return shutil.disk_usage(STORE if STORE.exists() else "/").free
 
 
+def needed_bytes(locked: int) -> int:
+    """What must be free for an image with so many bytes of locked files to be made and started: a bound."""
+    return BASE + FACTOR * locked
+
+
 def too_little(locked: int, free: int) -> str:
-    """Why no image with so many bytes of locked files can be made here, or nothing when one can. The need is a bound."""
-    wanted = BASE + FACTOR * locked
+    """Why no image with so many bytes of locked files can be made here, or nothing when one can."""
+    wanted = needed_bytes(locked)
     return f"{wanted / 1e9:.1f} GB of free disk are needed, {free / 1e9:.1f} GB are free" if free < wanted else ""

@@ -11,16 +11,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from desk import PYTHON, Desk, Ran
+from desk import PYTHON, Desk, Ran, wait_for
 from manifests import Wanted
-from room import free_bytes, locked_bytes, too_little
+from room import free_bytes, locked_bytes, needed_bytes, too_little
 
-from agentbox.features import Feature
+from agentbox.features import Feature, load_features
 from agentbox.image import read_archive
 from agentbox.lock.wanted import host_system
 from agentbox.lockfile import read
 from agentbox.settings import CHECKOUT
 
+FEATURES = load_features()
 _SIZES = """
 import json, pathlib
 found = {}
@@ -29,6 +30,7 @@ for file in pathlib.Path('/opt/agentbox/share/files').glob('f-*.json'):
 print(json.dumps(found))
 """
 _LOCK_SECONDS, _BUILD_SECONDS, _UP_SECONDS, _PROBE_SECONDS = 900, 3600, 900, 700
+_READY_SECONDS = 150  # as `up` gives a box
 
 
 @dataclass
@@ -50,6 +52,7 @@ class Row:
     unpacked: dict[str, int] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)  # locked files of it by table of the lock
     locked: int = 0  # bytes of the files that the image has beside those of core
+    needs: int = 0  # bytes of free disk that a trial of it asks for
     disk: int = 0  # bytes that the disk lost until the box stood, whoever took them
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -115,6 +118,7 @@ class Trial:
             row.files[table] = len(mine)
 
     def _build(self, row: Row) -> None:
+        row.needs = needed_bytes(row.locked)
         if why := too_little(row.locked, free_bytes()):
             row.short = True
             raise Ended(f"build: {why}")
@@ -124,9 +128,25 @@ class Trial:
         row.compressed = {layer.name: layer.size for layer in layers if layer.name.startswith("f-")}
 
     def _boot(self, row: Row) -> None:
-        self._must(row, "up", "up", "--yes", seconds=_UP_SECONDS)
+        if self.wanted.deprived:
+            self._must(row, "up", "up", "--yes", "--no-wait", seconds=_UP_SECONDS)
+            self._timed(row, "wait", self._wait)
+        else:
+            self._must(row, "up", "up", "--yes", seconds=_UP_SECONDS)
         row.boots = True
         row.unpacked = json.loads(self.desk.inside(PYTHON, "-I", "-c", _SIZES))
+
+    def _wait(self) -> None:
+        """Until the box lacks nothing but what shows a device that is not here."""
+        try:
+            wait_for(lambda: not self._missing(), _READY_SECONDS, "ready but for devices")
+        except AssertionError as late:
+            raise Ended(f"up: {late}: {', '.join(self._missing())}") from late
+
+    def _missing(self) -> list[str]:
+        """What the box lacks and should not."""
+        excused = {f"artifact:{probe['id']}" for name in self.wanted.deprived for probe in FEATURES[name].probes}
+        return [said for said in self.desk.status()["missing"] if said.split()[0] not in excused]
 
     def _probe(self, row: Row) -> None:
         words = ("--json", "verify", "--probes")
@@ -140,9 +160,8 @@ class Trial:
             if not probe["passed"] and probe["required"] and self._counts(probe["feature"])
         ]
         failed += [f"agents have no command {name}" for name, found in row.commands.items() if not found]
-        missing = self.desk.status()["missing"]
-        if failed or missing:
-            raise Ended(f"probes: {'; '.join(failed) or missing}")
+        if wrong := failed or self._missing():
+            raise Ended(f"probes: {'; '.join(wrong)}")
         row.green = True
 
     def _counts(self, feature: str) -> bool:

@@ -80,7 +80,7 @@ def test_a_device_that_is_not_here_is_left_out(monkeypatch: pytest.MonkeyPatch) 
 def test_the_page_says_what_was_not_run() -> None:
     """By feature, by system, by package source; what is red stands apart."""
     base = {"at": "2026-01-02T03:04:05Z", "machine": "x86_64"}
-    red = Row("go", locks=True, builds=True, why="probes: go-compiles: no")
+    red = Row("go", locks=True, builds=True, needs=2 * 10**9, why="probes: go-compiles: no")
     absent = Row("local_cuda", locks=True, builds=True, boots=True, without=("nvidia devices",), why="probes: none")
     refused = Row("code_server", why="E501")
     rows = {
@@ -88,7 +88,7 @@ def test_the_page_says_what_was_not_run() -> None:
     }
     red_part, not_run = "\n".join(as_run(OPTIONAL, rows)).split("Not run, or not in full")
     assert "- **go**: probes: go-compiles: no" in red_part
-    assert "Tried 2026-01-02 on x86_64: 3 features in 1 minutes." in red_part
+    assert "Tried 2026-01-02 on x86_64: 3 features in 1 minutes. go asked for the most free disk: 2.0 GB." in red_part
     assert "- **local_cuda**: started without the nvidia devices, which this machine lacks. probes: none" in not_run
     assert "- **code_server**: E501" in not_run
     assert "- **rust**: no run is kept" in not_run
