@@ -200,18 +200,23 @@ def _drain(
 
 
 def _commit(connection: apsw.Connection, batch: list[tuple[Job, "Future[Any]"]]) -> None:
-    """One transaction for all, a savepoint for each; results are told after the commit."""
-    live = [(job, future) for job, future in batch if future.set_running_or_notify_cancel()]
+    """One transaction for all, a savepoint for each; results are told after the commit. What was cancelled before its turn
+    does not run."""
+    waiting = iter(batch)
     outcomes: list[tuple[Future[Any], Any, BaseException | None]] = []
     try:
         connection.execute("BEGIN IMMEDIATE")
-        for job, future in live:
-            outcomes.append((future, *_within_savepoint(connection, job)))
+        for job, future in waiting:
+            if future.set_running_or_notify_cancel():
+                outcomes.append((future, None, None))  # so that it is told, whatever becomes of it
+                outcomes[-1] = (future, *_within_savepoint(connection, job))
         connection.execute("COMMIT")
     except BaseException as error:  # noqa: BLE001 - the futures carry it to the callers
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-        outcomes = [(future, None, error) for _job, future in live]
+        begun = [future for future, _result, _failure in outcomes]
+        rest = [future for _job, future in waiting if future.set_running_or_notify_cancel()]
+        outcomes = [(future, None, error) for future in (*begun, *rest)]
     for future, result, failure in outcomes:
         _tell(future, result, failure)
 

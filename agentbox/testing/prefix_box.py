@@ -187,8 +187,9 @@ class PrefixBox:
         return (self.root / "boot.log").read_text()
 
     def events(self, name: str = "") -> list[dict[str, Any]]:
-        """Every event on stdout so far, of every start."""
-        found = [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
+        """Every event on stdout so far, of every start; a line that is still being written is none yet."""
+        whole = self.log().rpartition("\n")[0]
+        found = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
         return [event for event in found if not name or event["event"] == name]
 
     def until(self, condition: Callable[[], object], seconds: float = 20, what: str = "") -> None:

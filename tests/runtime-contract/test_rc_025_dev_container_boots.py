@@ -5,7 +5,6 @@ import subprocess
 from collections.abc import Callable
 
 from harness.container import DockerBox
-from harness.judges import npm_tool
 from test_rc_015_hardening_from_outside import engine_says_baseline
 
 from agentbox.render.devcontainer import DEVCONTAINER_FILE, devcontainer

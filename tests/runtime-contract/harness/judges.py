@@ -6,13 +6,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import kubernetes_validate
 import yaml
+from npm_tools import npm_tool
 
 from agentbox.plan.model import Plan
 from agentbox.render.grants import READERS, of_plan, unexcused
@@ -21,24 +21,10 @@ from agentbox.render.prometheus import CONFIG_FILE, RULES_FILE
 from agentbox.settings import CHECKOUT
 
 COMPOSE = "docker-compose.yml"
-_TOOLS = CHECKOUT / "tests/tools"
 _SCHEMA = CHECKOUT / "tests/data/compose-spec.json"
 _KUBERNETES = ("1.29", kubernetes_validate.latest_version())
 
 Judge = Callable[[Path, Plan], list[str]]
-
-
-@cache
-def npm_tool(name: str) -> str:
-    """The path of a program of tests/tools, which is installed once for each state of its lock."""
-    stamp, lock = _TOOLS / "node_modules/.lock", (_TOOLS / "package-lock.json").read_text()
-    if not stamp.exists() or stamp.read_text() != lock:
-        done = subprocess.run(
-            ["npm", "ci", "--no-audit", "--no-fund"], cwd=_TOOLS, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        stamp.write_text(lock)
-    return str(_TOOLS / "node_modules/.bin" / name)
 
 
 def _ran(folder: Path, *argv: str) -> list[str]:

@@ -87,6 +87,24 @@ async def test_a_cancelled_job_runs_whole_or_not(db):
     assert await numbers(db) == []
 
 
+async def test_a_job_cancelled_within_a_batch_does_not_run(db):
+    """Two jobs that share a commit: while the first runs, the second is cancelled."""
+    opening, first = threading.Event(), threading.Event()
+    held = asyncio.create_task(db.write(lambda _: opening.wait(10)))
+    await asyncio.sleep(0.05)
+    begun = threading.Event()
+    batch = [db.write(lambda _: begun.set() or first.wait(10)), db.write(insert(1)), db.write(insert(2))]
+    tasks = [asyncio.create_task(job) for job in batch]
+    await asyncio.sleep(0)
+    opening.set()
+    assert await asyncio.to_thread(begun.wait, 10)
+    tasks[1].cancel()
+    await asyncio.sleep(0)
+    first.set()
+    await asyncio.gather(held, *tasks, return_exceptions=True)
+    assert await numbers(db) == [2]
+
+
 async def test_readers_cannot_write(db):
     """Their connection refuses."""
     with pytest.raises(BackendError, match="read-only"):

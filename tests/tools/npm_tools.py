@@ -1,0 +1,30 @@
+"""Programs that others wrote for Node.js, installed here from the lock beside this file."""
+
+import fcntl
+import subprocess
+from functools import cache
+from pathlib import Path
+
+HERE = Path(__file__).parent
+MODULES = HERE / "node_modules"
+
+
+@cache
+def install() -> None:
+    """Installs them once for each state of the lock; runs of several suites wait for each other. Fails without npm."""
+    stamp, lock = MODULES / ".lock", (HERE / "package-lock.json").read_text()
+    with (HERE / "package-lock.json").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if stamp.exists() and stamp.read_text() == lock:
+            return
+        done = subprocess.run(
+            ["npm", "ci", "--no-audit", "--no-fund"], cwd=HERE, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        stamp.write_text(lock)
+
+
+def npm_tool(name: str) -> str:
+    """The path of one of their programs."""
+    install()
+    return str(MODULES / ".bin" / name)
