@@ -25,6 +25,7 @@ _CLEARED = (
 )
 # What apt prints when a mirror answers, but not with lists that can be trusted.
 _REFUSED = re.compile(r" 40\d |GPG error|NO_PUBKEY|not signed|Hash Sum mismatch|does not have a Release file")
+_UNREACHED = re.compile(r"^[EW]: Failed to fetch \S+ +(?P<why>.+?)\.?$", re.MULTILINE)  # apt's words, one line a file
 _FULL = "No space left on device"
 _ROOM = 128 << 20  # bytes; the lists of one suite and apt's caches of them take 105 MB (trixie, amd64)
 _UPDATE_SECONDS = 900  # each of apt's connections gives up by itself after 30 s
@@ -65,11 +66,14 @@ class AptRoot:
             self._write_sources(_sources(self.mirror, self.suite, guess=False))
             done = self._get_lists()
         if done.code != 0:
-            sentence = f"cannot read the package lists of {self.suite} for {self.arch}: {done.why}"
+            reading = f"cannot read the package lists of {self.suite} for {self.arch}"
             if _FULL in done.err:
-                raise NoRoomError(sentence)
-            kind = FetchError if _REFUSED.search(done.err) else NoNetworkError
-            raise kind(sentence, "Connect to the Debian mirror that this host's apt uses, and try again.")
+                raise NoRoomError(f"{reading}: {done.why}")
+            hint = "Connect to the Debian mirror that this host's apt uses, and try again."
+            if _REFUSED.search(done.err):
+                raise FetchError(f"{reading}: {done.why}", hint)
+            unreached = _UNREACHED.search(done.err)
+            raise NoNetworkError(f"{reading}: no network: {unreached['why'] if unreached else done.why}", hint)
 
     def _get_lists(self) -> Result:
         return run([*self._call, "update", "--error-on=any"], timeout=_UPDATE_SECONDS)

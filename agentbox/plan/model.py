@@ -247,16 +247,17 @@ class Plan:
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def _names(kind: Any) -> tuple[str, ...]:
     """The fields of a record; none for what is no record."""
     return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
 
 
 def _plain(value: Any) -> Any:
     """As `dataclasses.asdict`, which copies every text as well and takes four times as long."""
-    if type(value) in (str, int, bool, float, NoneType):
+    kind: Any = type(value)
+    if kind in (str, int, bool, float, NoneType):
         return value
-    if names := _names(type(value)):
+    if names := _names(kind):
         return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, tuple | list):
         return type(value)(_plain(item) for item in value)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from desk import Desk
+from told import PAGE, Told
 
 NAME = "agentbox-e2e"
 PORT = 29090
@@ -24,6 +25,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if report.skipped:
         report.outcome = "failed"
         report.longrepr = f"skipped in the end-to-end stories: {report.longrepr}"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-page", action="store_true", help=f"write what the stories saw to {PAGE.name}")
+
+
+@pytest.fixture(scope="session")
+def told(request: pytest.FixtureRequest) -> Iterator[Told]:
+    """Holds the page of what goes wrong against what the stories see."""
+    made = Told(write=request.config.getoption("--write-page"))
+    yield made
+    if made.write:
+        PAGE.write_text(made.page())
 
 
 @pytest.fixture(scope="module")

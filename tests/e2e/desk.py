@@ -87,10 +87,10 @@ class Desk:
     def argv(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "agentbox", "--manifest", str(self.manifest), *words]
 
-    def __call__(self, *words: str, timeout: float = 120, given: str | None = None) -> Ran:
-        """Runs one agentbox command to its end; no terminal."""
+    def __call__(self, *words: str, timeout: float = 120, given: str | None = None, offline: bool = False) -> Ran:
+        """Runs one agentbox command to its end; no terminal. `offline`: in a network namespace with no way out."""
         done = subprocess.run(
-            self.argv(*words), cwd=CHECKOUT, env=self.environ(), capture_output=True, text=True, timeout=timeout, check=False,
+            [*(["unshare", "--net"] if offline else []), *self.argv(*words)], cwd=CHECKOUT, env=self.environ(), capture_output=True, text=True, timeout=timeout, check=False,
             **({"input": given} if given is not None else {"stdin": subprocess.DEVNULL}),
         )  # fmt: skip
         return Ran(done.returncode, done.stdout, done.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -11,6 +12,9 @@ from pathlib import Path
 
 import pytest
 from desk import Desk
+from told import Told
+
+from agentbox.settings import CHECKOUT
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +52,7 @@ def fill(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["api.port", "observability.metrics_port"])
-def test_a_port_of_another_program(other: Desk, key: str) -> None:
+def test_a_port_of_another_program(other: Desk, told: Told, key: str) -> None:
     """Exit 7, naming the key, the port and the program; the second `up`, when it is free, works."""
     port = other.port if key == "api.port" else other.port + 1
     with socket.socket() as taken:
@@ -61,9 +65,10 @@ def test_a_port_of_another_program(other: Desk, key: str) -> None:
     assert f"{key} = {port}" in sentence
     assert "process " in sentence
     assert other.status() == {"state": "off"}
+    told(f"A port is taken: {key}", other, ran)
 
 
-def test_a_port_of_another_box(box: Desk, other: Desk) -> None:
+def test_a_port_of_another_box(box: Desk, other: Desk, told: Told) -> None:
     """Exit 7, naming that box; under the process engine too."""
     other.port = box.port
     other.write()
@@ -71,9 +76,10 @@ def test_a_port_of_another_box(box: Desk, other: Desk) -> None:
         ran = other("up", *words)
         assert ran.code == 7
         assert f"the box {box.name}" in ran.error()[0]
+    told("A port is taken by another box", other, ran)
 
 
-def test_a_foreign_container_of_the_same_name(other: Desk, box: Desk) -> None:
+def test_a_foreign_container_of_the_same_name(other: Desk, box: Desk, told: Told) -> None:
     """Exit 7; `down` and `status` leave it alone."""
     argv = ["docker", "create", "--name", other.name, "--entrypoint", "/usr/bin/sleep", box.container()["Image"], "1"]
     subprocess.run(argv, check=True, capture_output=True)
@@ -81,6 +87,7 @@ def test_a_foreign_container_of_the_same_name(other: Desk, box: Desk) -> None:
         ran = other("up")
         assert ran.code == 7
         assert "a container of that name belongs to something else" in ran.error()[0]
+        told("The container's name belongs to something else", other, ran)
         assert other.status() == {"state": "off"}
         assert other("down").out == "down (not running)\n"
         assert other.container()["State"]["Status"] == "created"
@@ -99,8 +106,8 @@ BROKEN_MANIFESTS = {
 }
 
 
-@pytest.mark.parametrize("content", BROKEN_MANIFESTS.values(), ids=BROKEN_MANIFESTS.keys())
-def test_a_corrupt_manifest(box: Desk, content: bytes) -> None:
+@pytest.mark.parametrize(("what", "content"), BROKEN_MANIFESTS.items(), ids=BROKEN_MANIFESTS.keys())
+def test_a_corrupt_manifest(box: Desk, told: Told, what: str, content: bytes) -> None:
     """Exit 1 with the place of each finding; the box that runs is not touched."""
     before = box.container()["State"]["StartedAt"]
     box.manifest.write_bytes(content)
@@ -108,15 +115,17 @@ def test_a_corrupt_manifest(box: Desk, content: bytes) -> None:
     assert ran.code == 1
     assert ran.error()[0].startswith(f"cannot use {box.manifest}: ")
     assert ran.err.startswith(f"{box.manifest}:")
+    told(f"The manifest is corrupt: {what}", box, ran)
     assert box.container()["State"]["StartedAt"] == before
 
 
-def test_a_manifest_that_is_not_there(box: Desk) -> None:
+def test_a_manifest_that_is_not_there(box: Desk, told: Told) -> None:
     """Exit 2."""
     box.manifest.unlink()
     ran = box("up")
     assert ran.code == 2
     assert "no such file" in ran.error()[0]
+    told("There is no manifest", box, ran)
 
 
 def test_a_damaged_record(box: Desk) -> None:
@@ -128,17 +137,22 @@ def test_a_damaged_record(box: Desk) -> None:
         assert "cut off" in found["drift"][0]
 
 
-def test_limits_beyond_the_host(box: Desk) -> None:
-    """Exit 3, naming the key; nothing is clamped."""
-    for key, value in (("resources.nofile", 1 << 30), ("resources.cpus", 4096)):
-        box.write(f"{key} = {value}\n")
-        ran = box("up")
-        assert ran.code in (1, 3), ran.err
-        assert key in ran.err
+def test_limits_beyond_the_host(box: Desk, told: Told) -> None:
+    """More than the schema has: exit 1. More than this host has: exit 3. Both name the key; nothing is clamped."""
+    box.write(f"resources.nofile = {1 << 30}\n")
+    ran = box("up")
+    assert ran.code == 1
+    assert "resources.nofile" in ran.err
+    told("A limit is beyond its bounds", box, ran)
+    box.write(f"resources.cpus = {8 * (os.cpu_count() or 1)}\n")
+    ran = box("up")
+    assert ran.code == 3
+    assert "resources.cpus" in ran.error()[0]
+    told("A limit is beyond the host", box, ran)
     assert box.container()["HostConfig"]["NanoCpus"] == 2_000_000_000
 
 
-def test_a_full_state_folder(other: Desk) -> None:
+def test_a_full_state_folder(other: Desk, told: Told) -> None:
     """Exit 3 wherever the room ends, naming the file; once there is room, `up` works; full again, what runs goes on."""
     folder = other.folder / "state"
     with mounted("tmpfs", "size=400k", folder):
@@ -148,6 +162,8 @@ def test_a_full_state_folder(other: Desk) -> None:
             assert ran.code == 3, ran.err
             assert "No space left on device" in ran.error()[0]
             assert str(folder) in ran.error()[0]
+            if free_kib == 0:
+                told("The disk of the state folder is full", other, ran)
             other("down")
             shutil.rmtree(other.state)
         (folder / "fill").unlink()
@@ -160,7 +176,7 @@ def test_a_full_state_folder(other: Desk) -> None:
 
 
 @pytest.mark.parametrize("where", ["read-only", "a file", "closed"])
-def test_a_state_folder_that_cannot_be_written(other: Desk, tmp_path: Path, where: str) -> None:
+def test_a_state_folder_that_cannot_be_written(other: Desk, told: Told, tmp_path: Path, where: str) -> None:
     """Exit 3, naming the folder and AGENTBOX_STATE_DIR."""
     folder = tmp_path / "there"
     other.environment["AGENTBOX_STATE_DIR"] = str(folder)
@@ -177,19 +193,21 @@ def test_a_state_folder_that_cannot_be_written(other: Desk, tmp_path: Path, wher
     assert ran.code == 3
     assert "cannot make the state folder" in ran.error()[0]
     assert "AGENTBOX_STATE_DIR" in ran.error()[1]
+    told(f"The state folder cannot be written: {where}", other, ran)
 
 
-def test_a_read_only_project(box: Desk, tmp_path: Path) -> None:
+def test_a_read_only_project(box: Desk, told: Told, tmp_path: Path) -> None:
     """Exit 3; a file or a missing folder: exit 2."""
     with mounted("tmpfs", "ro", tmp_path / "project"):
         ran = box("up", "--yes", "--project", str(tmp_path / "project"))
     assert ran.code == 3
     assert "read-only" in ran.error()[0]
+    told("The workspace is on a read-only file system", box, ran)
     for wrong in ("/etc/passwd", str(tmp_path / "nowhere")):
         assert box("up", "--project", wrong).code == 2
 
 
-def test_a_project_that_the_box_may_not_write(box: Desk, tmp_path: Path) -> None:
+def test_a_project_that_the_box_may_not_write(box: Desk, told: Told, tmp_path: Path) -> None:
     """Without consent exit 3 with the command; with it an access list, which `down --project` takes back."""
     project = tmp_path / "project"
     project.mkdir(mode=0o755)
@@ -197,6 +215,7 @@ def test_a_project_that_the_box_may_not_write(box: Desk, tmp_path: Path) -> None
     assert ran.code == 3
     assert "cannot write it" in ran.error()[0]
     assert ran.error()[1].startswith("Run: setfacl ")
+    told("The workspace is not the box's to write, without --yes", box, ran)
     box.up("--project", str(project))
     assert box("run", "--", "sh", "-c", "echo made > file").code == 0
     assert (project / "file").read_text() == "made\n"
@@ -206,19 +225,49 @@ def test_a_project_that_the_box_may_not_write(box: Desk, tmp_path: Path) -> None
     assert "user:1000:" not in subprocess.run(listed, capture_output=True, text=True, check=True).stdout
 
 
-def test_a_box_that_somebody_removed(box: Desk) -> None:
+def test_a_box_that_somebody_removed(box: Desk, told: Told) -> None:
     """`run`, `restart`, `shell` and `logs` say that it is gone; `down` is content."""
     subprocess.run(["docker", "rm", "--force", box.name], check=True, capture_output=True)
     assert {verb: box(*verb.split()).code for verb in ("run -- true", "restart", "shell -- true", "logs", "status")} == {
         "run -- true": 125, "restart": 8, "shell -- true": 125, "logs": 8, "status": 8,
     }  # fmt: skip
+    told("Somebody removed the container: restart", box, box("restart"))
+    told("Somebody removed the container: run", box, box("run", "--", "true"))
     assert box("down").code == 0
 
 
-def test_no_engine(box: Desk) -> None:
+LOCK = CHECKOUT / "agentbox.lock"
+ANOTHER_PACKAGE = "skills.media.ffmpeg = true\n"  # which the lock of the checkout does not have
+
+
+def test_a_stale_lock(box: Desk, told: Told) -> None:
+    """Told to keep the lock: exit 5, naming what is not in it."""
+    box.write(ANOTHER_PACKAGE)
+    ran = box("up", "--locked")
+    assert ran.code == 5
+    assert "it was made for other packages (feature ffmpeg was added)" in ran.error()[0]
+    told("The lock is stale, with --locked", box, ran)
+
+
+def test_no_network(box: Desk, told: Told) -> None:
+    """A package is wanted that nobody can be asked for: exit 4, and the lock is as it was. What is locked and fetched
+    needs no network: the stages before the container's start pass."""
+    before = LOCK.read_bytes()
+    box.write(ANOTHER_PACKAGE)
+    ran = box("up", "--yes", offline=True)
+    assert ran.code == 4
+    assert "no network" in ran.error()[0]
+    assert LOCK.read_bytes() == before
+    told("There is no network, and a package is not at hand", box, ran)
+    box.write("")
+    assert box("build", offline=True).code == 0
+
+
+def test_no_engine(box: Desk, told: Told) -> None:
     """A daemon that does not listen: exit 6 and its address, whatever the verb; the box is as it was afterwards."""
     box.environment["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"
     for words, code in ((["up"], 6), (["status"], 6), (["down"], 6), (["shell", "--", "true"], 125)):
         ran = box(*words)
         assert ran.code == code, ran.err
         assert "no docker daemon answers at unix:///nonexistent/docker.sock" in ran.error()[0]
+        told(f"No engine answers: {words[0]}", box, ran)

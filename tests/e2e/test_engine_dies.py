@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from desk import Desk, wait_for
+from desk import Desk, Ran, wait_for
+from told import Told
 
 from agentbox import ownroot
 from agentbox.engine.daemon import start_ticks
@@ -90,27 +92,33 @@ def dockerd() -> Iterator[Dockerd]:
     subprocess.run(["rm", "-rf", "--one-file-system", str(folder)], check=True)
 
 
-def test_an_engine_that_dies_during_up(other: Desk, dockerd: Dockerd, tmp_path: Path) -> None:
+def test_an_engine_that_dies_during_up(other: Desk, told: Told, dockerd: Dockerd, tmp_path: Path) -> None:
     """Killed while the box starts: exit 6, one sentence that names the daemon's address; started again, `up` works."""
     dockerd.start()
     other.environment["DOCKER_HOST"] = dockerd.host
     try:
-        _story(other, dockerd, tmp_path)
+        told("The engine dies during `up`", other, _story(other, dockerd, tmp_path))
     finally:
         other.environment.clear()
 
 
-def _story(other: Desk, dockerd: Dockerd, tmp_path: Path) -> None:
+def _last(said: Path) -> str:
+    """The sentence and its hint; the sentence begins with what was being done at that moment."""
+    return "".join(said.read_text().splitlines(keepends=True)[-2:])
+
+
+def _story(other: Desk, dockerd: Dockerd, tmp_path: Path) -> Ran:
+    """What the `up` said during which it died."""
     out = tmp_path / "out"
     up = other.begin("up", "--yes", out=out)
     said = out.with_suffix(".err")
     wait_for(lambda: "  image " in said.read_text() or None, 120, "the image is loaded")
     dockerd.kill()
-    assert up.wait(60) == 6, said.read_text()
-    last = said.read_text().splitlines()[-2]
-    assert last.startswith("agentbox: cannot "), said.read_text()
-    assert f"no docker daemon answers at {dockerd.host}" in last
+    ran = Ran(up.wait(60), "", re.sub("cannot .*: no docker", "cannot …: no docker", _last(said)))
+    assert ran.code == 6, ran.err
+    assert f"no docker daemon answers at {dockerd.host}" in ran.error()[0]
     dockerd.start()
     other.up()
     assert other("run", "--", "echo", "fine").out == "fine\n"
     other.down()
+    return ran

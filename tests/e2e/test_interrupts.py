@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from desk import Desk, end, wait_for
+from told import Told
 
 SEED = 20261121
 HOWS = (
@@ -49,7 +50,7 @@ def test_up_can_be_cut_off(box: Desk, tmp_path: Path, stage: str, how: tuple[str
     assert box("run", "--", "echo", "fine").out == "fine\n"
 
 
-def test_two_at_once_are_told_apart(box: Desk, tmp_path: Path) -> None:
+def test_two_at_once_are_told_apart(box: Desk, told: Told, tmp_path: Path) -> None:
     """The second ends with exit 7 and the first one's pid; the first is not disturbed."""
     box.write("resources.pids = 901\n")
     out = tmp_path / "out"
@@ -58,6 +59,7 @@ def test_two_at_once_are_told_apart(box: Desk, tmp_path: Path) -> None:
     second = box("up", "--yes")
     assert second.code == 7
     assert f"(pid {first.pid})" in second.error()[0]
+    told("Another `up` is at work", box, second)
     assert first.wait(60) == 0
 
 

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable
 
 from harness.container import DockerBox
+from npm_tools import npm_tool
 from test_rc_015_hardening_from_outside import engine_says_baseline
 
 from agentbox.render.devcontainer import DEVCONTAINER_FILE, devcontainer

@@ -28,7 +28,6 @@ class Suite:
     commands: tuple[tuple[str, ...], ...]
     options: tuple[str, ...] = ()
     containers: bool = False
-    asked_only: bool = False  # not part of the default: it downloads sources and breaks engines on purpose
 
 
 def _pytest(*folders: str) -> tuple[str, ...]:
@@ -42,7 +41,7 @@ SUITES = (
     Suite("nix", (_pytest("tests/nix"),), containers=True),
     Suite("runtime", (_pytest("tests/runtime-contract"),), containers=True),
     Suite("features", (_pytest("tests/features"),), containers=True),
-    Suite("e2e", (_pytest("tests/e2e"),), containers=True, asked_only=True),
+    Suite("e2e", (_pytest("tests/e2e"),), containers=True),
 )
 
 
@@ -53,17 +52,17 @@ SUITES = (
 @click.option("--yes", "-y", is_flag=True, help="Consent to installing the Debian packages that the suites need.")
 @click.pass_obj
 def command(cli: Cli, names: tuple[str, ...], every: bool, some: tuple[str, ...], yes: bool) -> int:
-    """Run the test suites NAMES (default: all but e2e). Exit 1 if one fails.
+    """Run the test suites NAMES (default: all). Exit 1 if one fails.
 
     lint: style, types, layers. unit: fast. contract: every adapter against its clauses. nix: builds. runtime: real boxes.
     features: a box with an optional feature, a small one (a minute) unless --all or --feature says which; --all takes some
     two hours and 15 GB of free disk, keeps each row as soon as it is known, and after Ctrl-C goes on where it was.
-    e2e, only when named: real suites from the package index, disasters, kills, interrupts.
+    e2e: the commands as an operator types them: a real package's own test suite, disasters, kills, interrupts.
     """
-    chosen = [suite for suite in SUITES if suite.name in names or "all" in names or not (names or suite.asked_only)]
+    chosen = [suite for suite in SUITES if suite.name in names or "all" in names or not names]
     _install_requirements()
-    if any(suite.containers for suite in chosen):
-        install_test_tools(cli, yes=yes)
+    if any(suite.name != "lint" for suite in chosen):
+        install_test_tools(cli, containers=any(suite.containers for suite in chosen), yes=yes)
     chosen = [replace(suite, options=_features(every, some)) if suite.name == "features" else suite for suite in chosen]
     results = [(suite.name, *_run(suite)) for suite in chosen]
     for name, passed, seconds in results:

@@ -12,21 +12,22 @@ from agentbox.engine.docker import Docker
 from agentbox.settings import HostPaths
 
 # program -> Debian package; each is a peer that a suite runs for real.
-_TOOLS = {
+_TOOLS = {"npm": "npm", "promtool": "prometheus"}
+_OF_CONTAINERS = {
     "skopeo": "skopeo",
     "podman": "podman",
     "catatonit": "catatonit",  # podman's pods need it; Debian's podman only recommends it
-    "npm": "npm",
-    "promtool": "prometheus",
     "setfacl": "acl",
     "apt-ftparchive": "apt-utils",
 }
 
 
-def install_test_tools(cli: Cli, *, yes: bool) -> None:
-    """Installs them with consent and starts the engine. Raises AgentboxError (exit 3)."""
-    wanted = missing_packages(Docker(), build=True)
-    wanted += [package for program, package in _TOOLS.items() if shutil.which(program) is None]
+def install_test_tools(cli: Cli, *, containers: bool, yes: bool) -> None:
+    """Installs them with consent; with `containers`, those of their suites too, and starts the engine. Raises
+    AgentboxError (exit 3)."""
+    tools = {**_TOOLS, **(_OF_CONTAINERS if containers else {})}
+    wanted = missing_packages(Docker(), build=True) if containers else []
+    wanted += [package for program, package in tools.items() if shutil.which(program) is None]
     folder = HostPaths.of_this_user().state_root
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with cli.out.stage("tools") as stage:
@@ -40,5 +41,6 @@ def install_test_tools(cli: Cli, *, yes: bool) -> None:
             packages.install(agreed, folder / "apt.log", lambda: progress.advance(1))
             progress.done()
             stage.said = f"installed {', '.join(wanted)}"
-    with cli.out.stage("daemon") as stage:
-        stage.said = start_daemon(Choice(Docker(), "tests"))
+    if containers:
+        with cli.out.stage("daemon") as stage:
+            stage.said = start_daemon(Choice(Docker(), "tests"))
