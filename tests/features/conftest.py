@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from desk import Desk
 from manifests import gated
-from record import RESULTS
+from record import RESULTS, stands
 from room import free_bytes
 
 from agentbox.features import load_features
@@ -16,6 +19,7 @@ from agentbox.settings import CHECKOUT
 REPRESENTATIVE = ("opencode",)  # small, and from the source that core has nothing of
 NAME = "agentbox-feature"
 PORT = 29590
+LOCK = Path(tempfile.gettempdir()) / "agentbox-features.lock"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,12 +53,23 @@ def keeps(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture
 def goes_on(request: pytest.FixtureRequest) -> bool:
-    """Whether a row that an earlier run kept of the same files stands: in a run of all that was cut off, say."""
-    return not request.config.getoption("--feature")
+    """Whether a row that an earlier run kept of the same files stands."""
+    return stands(request.config.getoption("--every-feature"), request.config.getoption("--feature"))
+
+
+@pytest.fixture(scope="session")
+def alone() -> Iterator[None]:
+    """The trials' box has one name and one pair of ports on a machine: two runs at once would end each other's."""
+    with LOCK.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pytest.exit(f"another run of the features is under way: it holds {LOCK}", returncode=7)
+        yield
 
 
 @pytest.fixture
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def desk(alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """A box of its own, gone afterwards."""
     made = Desk(tmp_path_factory.mktemp("feature"), NAME, PORT)
     made.down()  # whatever an earlier run that was killed left

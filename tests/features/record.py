@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,12 @@ def record(row: Row, inputs: str, file: Path = RESULTS, page: Path = reference.T
     rows[row.feature] = {**row.to_json(), **seen}
     _write(file, json.dumps({"bench": "features", "rows": rows}, indent=1, sort_keys=True) + "\n")
     _write(page, reference.page(file))
+
+
+def stands(every: bool, named: Sequence[str]) -> bool:
+    """Whether kept rows count: in a run of all only, which may have been cut off. What is named is always tried, and so
+    is the one that stands for all."""
+    return every and not named
 
 
 def kept(name: str, inputs: str, file: Path = RESULTS) -> Row | None:

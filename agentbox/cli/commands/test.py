@@ -72,7 +72,7 @@ def command(cli: Cli, names: tuple[str, ...], every: bool, some: tuple[str, ...]
 
 
 def _features(every: bool, some: tuple[str, ...]) -> tuple[str, ...]:
-    return (*(["--every-feature"] if every else []), *(f"--feature={name}" for name in some))
+    return (*(["--every-feature", "-vv"] if every else []), *(f"--feature={name}" for name in some))
 
 
 def _run(suite: Suite) -> tuple[bool, float]:

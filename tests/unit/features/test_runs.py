@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from manifests import wanted
-from record import inputs_of, kept, record
+from record import inputs_of, kept, record, stands
 from room import BASE, FACTOR, locked_bytes, too_little
 from trial import Row
 
@@ -38,6 +38,14 @@ def test_a_row_is_kept_at_once_and_the_page_with_it(files: tuple[Path, Path]) ->
     assert kept("rust", "digest", files[0]) is None
     assert "| node | yes | yes | yes |" in files[1].read_text()
     assert "| rust | not run |" in files[1].read_text()
+
+
+def test_kept_rows_count_in_a_run_of_all_only() -> None:
+    """Never in the default run, never for a feature that is named."""
+    assert stands(True, [])
+    assert not stands(False, [])
+    assert not stands(False, ["go"])
+    assert not stands(True, ["go"])
 
 
 def test_a_row_for_want_of_disk_replaces_none(files: tuple[Path, Path]) -> None:
