@@ -30,14 +30,20 @@ let
         made = native.making;
       };
       native = image host false;
-      pythonTree = (builtins.head (builtins.filter (each: each.name == "python") native.trees)).tree;
-      libraries = "${pythonTree}/opt/agentbox/venv/lib/python${lock.python}/site-packages";
+      treeOf = name: (builtins.head (builtins.filter (each: each.name == name) native.trees)).tree;
+      base = treeOf "base";
+      libraries = "${treeOf "python"}/opt/agentbox/venv/lib/python${lock.python}/site-packages";
     in
-    { inherit lock build native image; };
+    { inherit lock build native image base libraries; };
 
   # Only what the lock covers.
   systems = builtins.listToAttrs (map (name: { inherit name; value = arches.${name}; }) locked);
   forSystems = f: builtins.mapAttrs f systems;
+  offered = host: let here = on host; in import ./apps.nix {
+    inherit (here) build libraries base;
+    arch = host;
+    source = root;
+  };
   crossImages = here: builtins.listToAttrs
     (map (arch: { name = "image-${arch}"; value = (here.image arch false).archive; }) (builtins.attrValues systems));
 in
@@ -58,5 +64,13 @@ in
     let here = on arch; in
     import ./checks { inherit (here) build; inherit sources; image = here.native; });
 
-  legacyPackages = forSystems (system: host: { inherit ((on host).native) steps described; });
+  apps = forSystems (system: host: (offered host).apps);
+  formatter = forSystems (system: host: (offered host).formatter);
+  devShells = forSystems (system: host: { default = (offered host).devShell; });
+
+  # Kept out of `packages`, which `flake check` and `show` look into: parts of the image, and what would need nixpkgs.
+  legacyPackages = forSystems (system: host: {
+    inherit ((on host).native) steps described;
+    image-nixpkgs = throw "image-nixpkgs is not built yet: the package source nixpkgs comes later; .#image is made of Debian packages";
+  });
 }

@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agentbox import settings
-from agentbox.adapters.base import SLOTS, slot_config
+from agentbox.adapters.base import SLOTS, SlotConfig, SlotName, slot_config
 from agentbox.adapters.errors import BackendError, ValidationError
 from agentbox.api.problems import Conflict
 from agentbox.api.records import Applied
@@ -13,6 +13,7 @@ from agentbox.plan.model import Plan
 from agentbox.settings import Paths
 from agentbox.supervision.applied import keep
 from agentbox.supervision.secrets import visible_environment
+from agentbox.supervision.slot_secrets import slot_secrets
 
 if TYPE_CHECKING:
     from agentbox.api.services import Services
@@ -30,12 +31,16 @@ async def apply_mounted(services: "Services") -> Applied:
         )  # fmt: skip
     await asyncio.to_thread(_remember, services.paths, plan)
     for slot in SLOTS:
-        old, new = slot_config(services.plan, services.paths, slot), slot_config(plan, services.paths, slot)
+        old, new = (_config(one, services.paths, slot) for one in (services.plan, plan))
         if old != new:
             services.container.reconfigure(slot, new)
     services.plan = plan
     services.drift.wake()
     return _applied(found)
+
+
+def _config(plan: Plan, paths: Paths, slot: SlotName) -> SlotConfig:
+    return slot_config(plan, paths, slot, slot_secrets(paths, plan.slots[slot].options))
 
 
 def _remember(paths: Paths, plan: Plan) -> None:

@@ -43,6 +43,7 @@ VERBS: dict[str, str] = {
     "build": "build the image and load it into the engine",
     "verify": "derive everything again and compare",
     "render": "write the generated files",
+    "fmt": "the sources and the lock in their one form",
     "boot": "boots: explain, history",
     "bench": "measure this box on this host",
     "test": "run the test suites",

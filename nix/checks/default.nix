@@ -18,4 +18,10 @@ in
   ldcache = check "ldcache";
   sbom = check "sbom";
   budget = check "budget";
+  format = build.run {
+    name = "check-format";
+    folders = [ sources.format ];
+    module = "agentbox.image.format";
+    args = [ sources.formatted (placeholder "out") ];
+  };
 }

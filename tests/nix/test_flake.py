@@ -45,8 +45,11 @@ def test_the_lock_of_the_flake_is_kept(flake: str) -> None:
     pinned = json.loads(before)["nodes"]["nixpkgs"]["locked"]
     assert pinned["rev"] == "b18a4b905f8d028dc4476412e6d6891728695379"
     assert "nixpkgs" not in shown.stderr
-    packages = json.loads(shown.stdout)["packages"][SYSTEM]
-    assert {"image", "default", "compose", "supervisord", "sbom", "rootfs"} <= set(packages)
+    outputs = {kind: set(found[SYSTEM]) for kind, found in json.loads(shown.stdout).items() if SYSTEM in found}
+    assert {"image", "default", "compose", "supervisord", "sbom", "rootfs"} <= outputs["packages"]
+    assert outputs["apps"] == {"default", "up", "verify"}
+    assert outputs["devShells"] == {"default"}
+    assert json.loads(shown.stdout)["formatter"][SYSTEM]["name"] == "agentbox-fmt"
 
 
 def test_every_check_of_the_image_passes(flake: str) -> None:
@@ -54,7 +57,51 @@ def test_every_check_of_the_image_passes(flake: str) -> None:
     done = nix("flake", "check", flake)
     assert done.returncode == 0, done.stderr
     listed = nix("eval", "--json", f"{flake}#checks.{SYSTEM}", "--apply", "builtins.attrNames")
-    assert set(json.loads(listed.stdout)) == {"budget", "layers", "ldcache", "manifest", "render", "sbom"}
+    assert set(json.loads(listed.stdout)) == {"budget", "format", "layers", "ldcache", "manifest", "render", "sbom"}
+
+
+def test_apps_run_the_command_line(flake: str, tmp_path: Path) -> None:
+    """By the image's own Python, without network: `default` is the command, `verify` and `up` name a verb; a box that is
+    off is told by exit code 8 or 2."""
+    state = {**nix_environment(), "AGENTBOX_STATE_DIR": str(tmp_path)}
+
+    def ran(app: str, *words: str) -> subprocess.CompletedProcess[str]:
+        argv = ["nix", "run", f"{flake}#{app}", "--", *words]
+        return subprocess.run(argv, env=state, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    shown = ran("default", "--version")
+    assert shown.stdout.startswith("agentbox, version "), shown.stderr
+    assert ran("default", "--json", "status").returncode == 8
+    for verb in ("up", "verify"):
+        assert f"Usage: agentbox {verb} [OPTIONS]" in ran(verb, "--help").stdout
+    none = ran("verify")
+    assert (none.returncode, "none was built yet" in none.stderr) == (2, True), none.stderr
+
+
+def test_the_shell_has_the_command(flake: str) -> None:
+    """`nix develop` enters it without nixpkgs."""
+    done = nix("develop", flake, "--command", "agentbox", "--version")
+    assert done.stdout.startswith("agentbox, version "), done.stderr
+
+
+def test_the_formatter_mends_the_checkout(flake: str, tmp_path: Path) -> None:
+    """`nix fmt` puts a file that lost its form back, and nothing else."""
+    copy = tmp_path / "copy"
+    copy_sources(CHECKOUT, copy)
+    (copy / ".venv").symlink_to(CHECKOUT / ".venv")
+    module = copy / "agentbox/clock.py"
+    good = module.read_bytes()
+    module.write_bytes(good.replace(b"\n", b"  \r\n") + b"\n\n")
+    done = subprocess.run(["nix", "fmt"], cwd=copy, env=nix_environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "agentbox/clock.py\n1 file changed\n"), done.stderr
+    assert module.read_bytes() == good
+
+
+def test_what_needs_nixpkgs_says_so(flake: str) -> None:
+    """`image-nixpkgs` is named, and refused in a sentence."""
+    refused = nix("build", f"{flake}#image-nixpkgs", "--no-link")
+    assert refused.returncode != 0
+    assert "the package source nixpkgs comes later" in refused.stderr
 
 
 def test_an_unchanged_build_builds_nothing(flake: str, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ ENTRIES = {
     "made": ["agentbox/image/made/__main__.py"],
     "check": ["agentbox/image/check/__main__.py"],
     "sbom": ["agentbox/image/sbom/__main__.py"],
+    "format": ["agentbox/image/format.py"],
     "plan": ["agentbox/render/build.py", "nix/compose_folder.py"],
 }
 
@@ -75,7 +76,7 @@ def test_nothing_is_there_that_is_not_imported(name: str) -> None:
 
 def test_every_list_is_used_and_exists() -> None:
     """No list without an entry, no entry of a list that does not exist."""
-    assert set(SOURCES) == {*ENTRIES, "application", "manifest"}
+    assert set(SOURCES) == {*ENTRIES, "application", "formatted", "manifest"}
     assert [entry for entries in SOURCES.values() for entry in entries if not (CHECKOUT / entry).exists()] == []
 
 

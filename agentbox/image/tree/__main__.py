@@ -34,7 +34,7 @@ def build(spec: dict[str, Any], root: Path) -> Tree:
     if version := spec.get("environment"):
         add_environment(tree, python, version)
     for row in spec.get("wheels", ()):
-        add_wheel(tree, row["name"], Path(row["path"]), python)
+        add_wheel(tree, row["name"], Path(row["path"]), python, bare=bool(version))  # of what every image holds
     for row in spec.get("npm", ()):
         add_tarball(tree, row["name"], Path(row["path"]), row["paths"], spec["arch"])
     for path, target in spec.get("links", ()):

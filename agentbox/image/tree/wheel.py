@@ -1,5 +1,6 @@
 """Wheels into the virtual environment of the tree, by the `installer` library (PEP 427, 660)."""
 
+import shutil
 import tempfile
 from pathlib import Path
 from zipfile import ZipFile
@@ -15,10 +16,14 @@ def site_packages(python: str) -> str:
     return f"{VENV}/lib/python{python}/site-packages"
 
 
-def add_wheel(tree: Tree, name: str, file: Path, python: str) -> None:
-    """Installs one wheel. Two wheels that fill one path differently raise AgentboxError."""
+def add_wheel(tree: Tree, name: str, file: Path, python: str, *, bare: bool = False) -> None:
+    """Installs one wheel, `bare` without its own test suites. Two wheels that fill one path differently raise
+    AgentboxError."""
     with tempfile.TemporaryDirectory() as scratch:
         _install(file, Path(scratch), python)
+        for suite in [path for path in Path(scratch).rglob("tests") if bare and path.is_dir()]:
+            if suite.exists():  # one may lie in another
+                shutil.rmtree(suite)
         add_installed(tree, Path(scratch), f"wheel:{name}")
 
 

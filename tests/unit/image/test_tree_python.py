@@ -35,6 +35,16 @@ def test_a_wheel_is_installed(tree: Tree, make_wheel: Callable[..., Path]) -> No
     assert {entry.owner for entry in tree.entries if entry.type == "file"} == {"wheel:thing"}
 
 
+def test_a_bare_wheel_has_no_test_suite(tree: Tree, make_wheel: Callable[..., Path]) -> None:
+    """Folders named tests are left out, at any depth; a module of that name stays."""
+    suites = ("thing/tests/test_a.py", "thing/deep/tests/data/tests/b.py")
+    files = {"thing/__init__.py": "", "thing/tests.py": "", "thing/deep/c.py": "", **dict.fromkeys(suites, "")}
+    add_wheel(tree, "thing", make_wheel("thing", files), "3.13", bare=True)
+    there = {entry.path.removeprefix(f"{SITE}/") for entry in tree.entries if entry.type == "file"}
+    assert {"thing/__init__.py", "thing/tests.py", "thing/deep/c.py"} <= there
+    assert not there & set(suites)
+
+
 def test_two_wheels_may_not_fill_one_path(tree: Tree, make_wheel: Callable[..., Path]) -> None:
     """The second is refused by name."""
     add_wheel(tree, "one", make_wheel("one", {"shared.py": "a = 1\n"}), "3.13")
