@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import apsw
 
 from agentbox.adapters.base import SlotName
-from agentbox.adapters.errors import BackendError, SlotUnavailable
+from agentbox.adapters.errors import AdapterError, BackendError, SlotUnavailable
 from agentbox.adapters.migrations import migrate
 from agentbox.adapters.private import make_private
 from agentbox.adapters.threads import in_thread
@@ -75,6 +75,15 @@ class Database:
     def read_here(self, job: Callable[[apsw.Connection], T]) -> T:
         """As `read`, for a thread that may block."""
         return self._wait(self._reads, job)
+
+    async def pulse(self, now: Any) -> str:
+        """Writes a time into the table `pulse` and reads it back: "", or what is wrong with the store."""
+        try:
+            await self.write(lambda db: db.execute("INSERT OR REPLACE INTO pulse VALUES (0, ?)", (now,)))
+            found = await self.read(lambda db: row(db, "SELECT at FROM pulse"))
+        except AdapterError as error:
+            return error.message
+        return "" if found is not None and self.still_there() else f"{self.path.name} is gone"
 
     def still_there(self) -> bool:
         """False once the file that is open is no longer the one at its path."""

@@ -12,8 +12,7 @@ from agentbox.adapters.beads.contract import ALL, Bead, BeadFilter, BeadSpec, Cl
 from agentbox.adapters.beads.rows import beads, find, ms
 from agentbox.adapters.beads.schema import MIGRATIONS
 from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterError
-from agentbox.adapters.sqlite import Database, row
+from agentbox.adapters.sqlite import Database
 from agentbox.adapters.text import check_range, check_text, cursor_of, json_text, key_of
 from agentbox.adapters.wire import JsonValue
 
@@ -40,15 +39,8 @@ class LocalSqliteBeads(Adapter):
 
     async def health(self) -> Health:
         """Writes a time and reads it back."""
-        now = self._now()
-        try:
-            await self._db.write(lambda db: db.execute("INSERT OR REPLACE INTO pulse VALUES (0, ?)", (now,)))
-            found = await self._db.read(lambda db: row(db, "SELECT at FROM pulse"))
-        except AdapterError as error:
-            return self.health_is("down", error.message)
-        if found is None or not self._db.still_there():
-            return self.health_is("down", f"{self._db.path.name} is gone")
-        return self.health_is("ok", "")
+        fault = await self._db.pulse(self._now())
+        return self.health_is("down" if fault else "ok", fault)
 
     async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
         good = checks.check_spec(spec)

@@ -61,15 +61,8 @@ class LocalSqliteMemory(Adapter):
 
     async def health(self) -> Health:
         """Writes a time and reads it back."""
-        now = self._now()
-        try:
-            await self._db.write(lambda db: db.execute("INSERT OR REPLACE INTO pulse VALUES (0, ?)", (now,)))
-            found = await self._db.read(lambda db: row(db, "SELECT at FROM pulse"))
-        except AdapterError as error:
-            return self.health_is("down", error.message)
-        if found is None or not self._db.still_there():
-            return self.health_is("down", f"{self._db.path.name} is gone")
-        return self.health_is("ok", "")
+        fault = await self._db.pulse(self._now())
+        return self.health_is("down" if fault else "ok", fault)
 
     async def store(
         self, key: str, value: JsonValue, *,

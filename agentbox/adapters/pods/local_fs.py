@@ -64,16 +64,15 @@ class LocalFsPods(Adapter):
 
     async def health(self) -> Health:
         """Writes a time and reads it back; the folder must still be the one that was opened."""
-        now = int(self.deps.clock.now().timestamp() * 1000)
         try:
             store = self._open()
-            await self._db.write(lambda db: db.execute("INSERT OR REPLACE INTO pulse VALUES (0, ?)", (now,)))
             there = await self._run(store.tree.still_there)
         except AdapterError as error:
             return self.health_is("down", error.message)
-        if not there or not self._db.still_there():
-            return self.health_is("down", "the folder of the objects is gone")
-        return self.health_is("ok", "")
+        fault = await self._db.pulse(int(self.deps.clock.now().timestamp() * 1000))
+        if not fault and not there:
+            fault = "the folder of the objects is gone"
+        return self.health_is("down" if fault else "ok", fault)
 
     async def write(
         self, path: str, body: bytes | AsyncIterator[bytes], *,
