@@ -126,8 +126,8 @@ class Desk:
         return ran.out
 
     def kill_program(self, name: str) -> int:
-        """KILLs one supervised program of a container box; its pid in there."""
-        pid = int(self.inside(PYTHON, "-I", "-c", _PID_OF, name))
+        """KILLs one supervised program of a container box, once it is up; its pid in there."""
+        pid = wait_for(lambda: int(self.inside(PYTHON, "-I", "-c", _PID_OF, name)), 30, f"{name} is up")
         self.inside("bash", "-c", f"kill -KILL {pid}")
         return pid
 
