@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import apsw
 
-from agentbox.adapters.base import SlotName
 from agentbox.adapters.errors import AdapterError, BackendError, SlotUnavailable
 from agentbox.adapters.migrations import migrate
 from agentbox.adapters.private import make_private
@@ -35,7 +34,7 @@ class Database:
         self,
         path: Path,
         migrations: Sequence[str],
-        slot: SlotName,
+        slot: str,
         impl: str,
         prepare: Callable[[apsw.Connection], None] = lambda _connection: None,
     ) -> None:
@@ -166,7 +165,7 @@ def row(db: apsw.Connection, sql: str, values: Iterable[Any] = ()) -> tuple[Any,
     return next(iter(rows(db, sql, values)), None)
 
 
-def closed(slot: SlotName, impl: str) -> SlotUnavailable:
+def closed(slot: str, impl: str) -> SlotUnavailable:
     """The error of a call before `open` or after `close`."""
     return SlotUnavailable(f"cannot use {slot}: the store is not open", slot=slot, impl=impl, since=None)
 

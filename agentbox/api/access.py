@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,11 +41,16 @@ class Caller:
 NOBODY = Caller()
 
 
+def _nobody(_sha256: bytes) -> Caller | None:
+    return None
+
+
 class Access:
     """The credentials of this boot. Tokens are kept as SHA-256 and compared in constant time."""
 
-    def __init__(self, paths: Paths, admin_token: str) -> None:
-        self._paths = paths
+    def __init__(self, paths: Paths, admin_token: str, named: Callable[[bytes], Caller | None] = _nobody) -> None:
+        """`named` finds the caller of a named token by its SHA-256."""
+        self._paths, self._named = paths, named
         self._admin = _digest(admin_token)
         self._core: dict[Path, tuple[int, bytes]] = {}
 
@@ -56,10 +61,10 @@ class Access:
             raise Unauthenticated("cannot serve this route: no bearer token was sent", rule=_RULE)
         given = _digest(token.strip())
         known = [(self._admin, Caller(OPERATOR, frozenset({"admin"}))), *self._core_tokens()]
-        found = [who for digest, who in known if hmac.compare_digest(digest, given)]
-        if not found:
-            raise Unauthenticated("cannot serve this route: the token is unknown", rule=_RULE)
-        return found[0]
+        found = next((who for digest, who in known if hmac.compare_digest(digest, given)), None) or self._named(given)
+        if found is None:
+            raise Unauthenticated("cannot serve this route: the token is unknown, revoked or expired", rule=_RULE)
+        return found
 
     def _core_tokens(self) -> list[tuple[bytes, Caller]]:
         """Read again when a file changed: a program may come up after the API did."""

@@ -16,6 +16,7 @@ from agentbox.api.hooked_slots import hooked
 from agentbox.api.http_metrics import HttpMetrics
 from agentbox.api.services import Services
 from agentbox.api.tasks import Tasks
+from agentbox.api.tokens import NamedTokens
 from agentbox.api.watch import Watch
 from agentbox.errors import AgentboxError
 from agentbox.plan.model import Plan
@@ -47,9 +48,10 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None) -> Services:
         applied, paths, Deps(metrics=Metrics(registry), before_open=hooked(boot.hooks)), timing=Timing().scaled(1 / boot.hooks.clock_scale),
         secrets=lambda slot: slot_secrets(paths, applied.slots[slot].options), spans=_spans(plan), on_change=lambda: services.evaluator.wake("adapters"),
     )  # fmt: skip
+    tokens = NamedTokens(paths)
     services = Services(
-        plan=applied, paths=paths, boot=boot, access=Access(paths, _token(plan, paths)), registry=registry, http=http,
-        metrics=metrics, container=container, tasks=Tasks(applied, paths, container),
+        plan=applied, paths=paths, boot=boot, access=Access(paths, _token(plan, paths), tokens.caller), registry=registry,
+        http=http, metrics=metrics, container=container, tasks=Tasks(applied, paths, container), tokens=tokens,
     )  # fmt: skip
     services.watch, services.drift = Watch(services), DriftWatch(services)
     services.standard = standard_requirements(

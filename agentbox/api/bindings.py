@@ -19,3 +19,12 @@ def _check(prefix: str, name: str, scope: str, what: str) -> None:
         raise PermissionDenied(
             f"cannot use this {what}: the token is bound to {what}s that start with {prefix}", scope=scope
         )
+
+
+def bound_source(caller: Caller, named: str | None) -> str:
+    """The one source that the caller's events may have; "" where its token binds none. Raises PermissionDenied."""
+    if caller.event_source and named not in (None, caller.event_source):
+        raise PermissionDenied(
+            f"cannot append events of {named}: the token is bound to {caller.event_source}", scope="events:source"
+        )
+    return caller.event_source

@@ -21,6 +21,7 @@ _TITLES = {
     "events": "Events",
     "agents": "Agents",
     "tasks": "Tasks",
+    "tokens": "Tokens",
 }
 _HEAD = f"""# Management API
 

@@ -47,6 +47,8 @@ async def serve(services: Services, at: Addresses) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, asked.set)
     async with AsyncExitStack() as stack:
+        await services.tokens.open()
+        stack.push_async_callback(services.tokens.close)
         for listener in _listeners(services, at):
             await listener.open()
             stack.push_async_callback(listener.close, LAST_WORDS)

@@ -11,6 +11,7 @@ from agentbox.api.box_metrics import BoxMetrics
 from agentbox.api.drain import Drain
 from agentbox.api.http_metrics import HttpMetrics
 from agentbox.api.tasks import Tasks
+from agentbox.api.tokens import NamedTokens
 from agentbox.plan.model import Plan
 from agentbox.settings import Paths
 from agentbox.supervision.events import BootLog
@@ -38,6 +39,7 @@ class Services:
     metrics: BoxMetrics
     container: "Container"
     tasks: Tasks
+    tokens: NamedTokens
     standard: "Standard" = field(init=False)
     evaluator: "Evaluator" = field(init=False)
     watch: "Watch" = field(init=False)

@@ -36,6 +36,7 @@ VERBS: dict[str, str] = {
     "shell": "a shell inside the box",
     "run": "run one command in the box as an agent",
     "task": "tasks: submit, list, show, stop, logs",
+    "token": "named tokens of the API: create, list, revoke",
     "events": "the journal: tail, show, verify, export, prune",
     "config": "the manifest: validate, explain, show, diff",
     "lock": "resolve the packages of the image and write agentbox.lock",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agentbox.client.aio import AsyncBoxClient
     from agentbox.client.box import BoxClient
     from agentbox.client.errors import ApiError, BoxUnreachable
+    from agentbox.client.slot_calls import Hit, MemoryEntry, PodMeta, WrittenPod
     from agentbox.client.sse import SseEvent
 
 __all__ = [
@@ -18,18 +19,26 @@ __all__ = [
     "AsyncBoxClient",
     "BoxClient",
     "BoxUnreachable",
+    "Hit",
     "LogItem",
+    "MemoryEntry",
+    "PodMeta",
     "Readiness",
     "SseEvent",
     "Submitted",
     "Task",
+    "WrittenPod",
 ]
 _LAZY = {
     "ApiError": "errors",
     "AsyncBoxClient": "aio",
     "BoxClient": "box",
     "BoxUnreachable": "errors",
+    "Hit": "slot_calls",
+    "MemoryEntry": "slot_calls",
+    "PodMeta": "slot_calls",
     "SseEvent": "sse",
+    "WrittenPod": "slot_calls",
 }
 
 

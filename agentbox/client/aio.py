@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
-from agentbox.client.calls import Call, base_headers, call_of, data_of, error_of
+from agentbox.client.aio_slots import AsyncMemoryClient, AsyncPodsClient
+from agentbox.client.calls import Call, base_headers, call_of, checked, data_of, error_of
 from agentbox.client.errors import ApiError, unreachable
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
 from agentbox.client.resume import ENDED_EARLY, QUIET_SECONDS, RETRY_SECONDS, Resume
@@ -25,6 +27,8 @@ class AsyncBoxClient:
         self._http = httpx.AsyncClient(
             base_url=self.url, headers=base_headers(token), timeout=timeout, transport=transport, trust_env=False
         )
+        self.pods = AsyncPodsClient(self)
+        self.memory = AsyncMemoryClient(self)
 
     async def __aenter__(self) -> Self:
         return self
@@ -45,12 +49,29 @@ class AsyncBoxClient:
     ) -> Any:  # fmt: skip
         """Any route by name: its JSON, None for 204. A status in `accepted` is no error."""
         call = call_of(name, parameters, query=query, body=body, headers=headers)
-        return data_of(await self._send(call, wait_s), accepted=accepted)
+        return data_of(await self._request(call, wait_s), accepted=accepted)
 
-    async def _send(self, call: Call, wait_s: float | None) -> httpx.Response:
+    async def send(self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None) -> httpx.Response:
+        """The answer to a request made by `call_of`. A status in `accepted` is no error."""
+        return checked(await self._request(call, wait_s), accepted)
+
+    async def _request(self, call: Call, wait_s: float | None) -> httpx.Response:
         chosen = self._http.timeout if wait_s is None else httpx.Timeout(wait_s)
         try:
-            return await self._http.request(call.method, call.url, headers=call.headers, json=call.body, timeout=chosen)
+            return await self._http.request(
+                call.method, call.url, headers=call.headers, json=call.body, content=call.content, timeout=chosen
+            )
+        except httpx.TransportError as error:
+            raise unreachable(self.url, error) from error
+
+    @asynccontextmanager
+    async def streaming(self, call: Call) -> AsyncIterator[httpx.Response]:
+        """The answer while its body is still on its way."""
+        try:
+            async with self._http.stream(call.method, call.url, headers=call.headers) as response:
+                if not response.is_success:
+                    await response.aread()
+                yield checked(response, ())
         except httpx.TransportError as error:
             raise unreachable(self.url, error) from error
 

@@ -2,15 +2,17 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
-from agentbox.client.calls import Call, base_headers, call_of, data_of, error_of
+from agentbox.client.calls import Call, base_headers, call_of, checked, data_of, error_of
 from agentbox.client.errors import ApiError, unreachable
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
 from agentbox.client.resume import ENDED_EARLY, QUIET_SECONDS, RETRY_SECONDS, Resume
+from agentbox.client.slots import MemoryClient, PodsClient
 from agentbox.client.sse import SseEvent, SseParser
 from agentbox.client.task_call import log_of, task_body
 
@@ -25,6 +27,8 @@ class BoxClient:
         self._http = httpx.Client(
             base_url=self.url, headers=base_headers(token), timeout=timeout, transport=transport, trust_env=False
         )
+        self.pods = PodsClient(self)
+        self.memory = MemoryClient(self)
 
     def __enter__(self) -> Self:
         return self
@@ -43,12 +47,18 @@ class BoxClient:
     ) -> Any:  # fmt: skip
         """Any route by name: its JSON, None for 204. A status in `accepted` is no error."""
         call = call_of(name, parameters, query=query, body=body, headers=headers)
-        return data_of(self._send(call, wait_s), accepted=accepted)
+        return data_of(self._request(call, wait_s), accepted=accepted)
 
-    def _send(self, call: Call, wait_s: float | None) -> httpx.Response:
+    def send(self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None) -> httpx.Response:
+        """The answer to a request made by `call_of`. A status in `accepted` is no error."""
+        return checked(self._request(call, wait_s), accepted)
+
+    def _request(self, call: Call, wait_s: float | None) -> httpx.Response:
         chosen = self._http.timeout if wait_s is None else httpx.Timeout(wait_s)
         try:
-            return self._http.request(call.method, call.url, headers=call.headers, json=call.body, timeout=chosen)
+            return self._http.request(
+                call.method, call.url, headers=call.headers, json=call.body, content=call.content, timeout=chosen
+            )
         except httpx.TransportError as error:
             raise unreachable(self.url, error) from error
 
@@ -56,6 +66,17 @@ class BoxClient:
         """{live, uptime}."""
         data: Mapping[str, Any] = self.call("livez")
         return data
+
+    @contextmanager
+    def streaming(self, call: Call) -> Iterator[httpx.Response]:
+        """The answer while its body is still on its way."""
+        try:
+            with self._http.stream(call.method, call.url, headers=call.headers) as response:
+                if not response.is_success:
+                    response.read()
+                yield checked(response, ())
+        except httpx.TransportError as error:
+            raise unreachable(self.url, error) from error
 
     def ready(self) -> Readiness:
         """The cached verdict; not ready is an answer, no error."""

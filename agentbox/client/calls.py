@@ -14,12 +14,13 @@ ACCEPT_STREAM = "text/event-stream"
 
 @dataclass(frozen=True)
 class Call:
-    """A request, ready to send. `url` is relative to the base."""
+    """A request, ready to send. `url` is relative to the base; `body` is sent as JSON, `content` as it is."""
 
     method: str
     url: str
     headers: Mapping[str, str]
     body: Any = None
+    content: Any = None
 
 
 def call_of(
@@ -29,11 +30,17 @@ def call_of(
     query: Mapping[str, object] | None = None,
     body: Any = None,
     headers: Mapping[str, str] | None = None,
+    content: Any = None,
+    method: str = "",
 ) -> Call:
-    """The request for a route by name. Raises KeyError for an unknown route, ValueError for an unknown query name."""
+    """The request for a route by name; `method` is HEAD where no body of a GET is wanted.
+
+    Raises KeyError for an unknown route, ValueError for an unknown query name or a path that could change on its way.
+    """
     route = BY_NAME[name]
     accept = ACCEPT_STREAM if route.stream else "application/json"
-    return Call(route.method, route.url(parameters, query), {"Accept": accept, **(headers or {})}, body)
+    url = route.url(parameters, query)
+    return Call(method or route.method, url, {"Accept": accept, **(headers or {})}, body, content)
 
 
 def base_headers(token: str) -> dict[str, str]:
@@ -43,8 +50,14 @@ def base_headers(token: str) -> dict[str, str]:
 
 def data_of(response: httpx.Response, *, accepted: tuple[int, ...] = ()) -> Any:
     """The JSON of a success (None for 204), or of a status in `accepted`. Raises ApiError for everything else."""
+    checked(response, accepted)
+    return response.json() if response.content else None
+
+
+def checked(response: httpx.Response, accepted: tuple[int, ...]) -> httpx.Response:
+    """The answer, a success or a status in `accepted`. Raises ApiError for everything else."""
     if response.is_success or response.status_code in accepted:
-        return response.json() if response.content else None
+        return response
     raise error_of(response)
 
 

@@ -9,8 +9,9 @@ from agentbox.routes.events import EVENTS
 from agentbox.routes.memory import MEMORY
 from agentbox.routes.pods import PODS
 from agentbox.routes.route import Route
+from agentbox.routes.tokens import TOKENS
 
-ROUTES: tuple[Route, ...] = (*BOX, *BEADS, *PODS, *MEMORY, *EVENTS, *AGENTS, *TASKS)
+ROUTES: tuple[Route, ...] = (*BOX, *BEADS, *PODS, *MEMORY, *EVENTS, *AGENTS, *TASKS, *TOKENS)
 BY_NAME: Mapping[str, Route] = {route.name: route for route in ROUTES}
 
 # Scopes that a token may hold (slots.md 5). `admin` holds all but `core`; `core` is of per-boot tokens only.

@@ -1,5 +1,6 @@
 """memory local-sqlite keeps the contract of the slot, and what a SQLite file promises besides (M9, M12, C9)."""
 
+import asyncio
 import socket
 
 import apsw
@@ -46,12 +47,36 @@ class TestLocalSqlite(MemoryContract):
         adapter = await store.open()
         await adapter.store("k", "v")
         await store.close_all()
-        change(store, "UPDATE model SET model_id = 'static-256/other'")
+        change(store, "UPDATE model SET model_id = 'static-256/other', files = 'others'")
         with pytest.raises(ModelMismatch, match="static-256/other") as refused:
             await store.open()
         assert "memory reembed" in refused.value.hint
         change(store, f"UPDATE model SET model_id = '{(await embedder.load('static-256')).model_id}'")
         assert (await (await store.open()).retrieve("k")).value == "v"
+
+    async def test_M09_the_model_is_loaded_at_its_first_use(self, store, monkeypatch):
+        """Neither opening nor reading loads it; should it turn out another one then, nothing is stored."""
+        await (await store.open()).store("k", "v")
+        await store.close_all()
+        loads = []
+
+        async def counted(name, load=embedder.load):
+            loads.append(name)
+            return await load(name)
+
+        monkeypatch.setattr(embedder, "load", counted)
+        adapter = await store.open()
+        assert (await adapter.stats()).model_id.startswith("static-256/")
+        assert (await adapter.retrieve("k")).value == "v"
+        assert loads == []
+        await asyncio.gather(*(adapter.store(f"k{n}", "v") for n in range(8)))
+        assert loads == ["static-256"]
+        await store.close_all()
+        change(store, "UPDATE model SET model_id = 'static-256/other'")
+        adapter = await store.open()
+        with pytest.raises(ModelMismatch, match="static-256/other"):
+            await adapter.store("new", "v")
+        assert await adapter.retrieve("new") is None
 
     async def test_M09_a_missing_model_file_is_named(self, store, monkeypatch):
         """The slot does not open."""

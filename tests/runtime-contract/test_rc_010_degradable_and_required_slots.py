@@ -8,7 +8,7 @@ from collections.abc import Callable
 from harness.box import MANIFEST, NAME, Box
 from harness.process import ProcessBox
 
-REQUIRED = MANIFEST.replace('pods = { use = "off" }', 'pods = { use = "off" }, beads = { required = true }')
+REQUIRED = MANIFEST.replace('pods = { use = "local-fs" }', 'pods = { use = "local-fs" }, beads = { required = true }')
 
 
 def test_rc_010_degradable(make_box: Callable[..., Box]) -> None:

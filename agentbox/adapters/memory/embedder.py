@@ -3,6 +3,7 @@
 The package is found but never imported: its own loader may try a download.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -52,8 +53,42 @@ class Static256:
 async def load(name: str) -> Embedder:
     """The embedder of that name. Raises EmbeddingError, which names the file that is missing."""
     if name != NAME:
-        raise EmbeddingError(f"no embedder is called {name!r}; there is {NAME}", model=name)
+        raise _unknown(name)
     return await in_thread(_load)
+
+
+class Lazy:
+    """An embedder that is loaded when it is first needed: its matrix would cost every boot time and memory.
+
+    `files` says which data it will be made of, as well as that can be told without reading it.
+    """
+
+    def __init__(self, name: str, files: str) -> None:
+        self.name, self.files = name, files
+        self._loading: asyncio.Future[Embedder] | None = None
+
+    async def loaded(self) -> Embedder:
+        """The embedder; callers that come together load it once. Raises EmbeddingError."""
+        if self._loading is None or (self._loading.done() and self._loading.exception() is not None):
+            self._loading = asyncio.ensure_future(load(self.name))
+        return await asyncio.shield(self._loading)
+
+    async def close(self) -> None:
+        """Waits for a load under way."""
+        if self._loading is not None:
+            await asyncio.wait({self._loading})
+
+
+def find(name: str) -> Lazy:
+    """The embedder of that name, not loaded. Raises EmbeddingError, which names the file that is missing."""
+    if name != NAME:
+        raise _unknown(name)
+    sizes = [f"{_file(file).stat().st_size} bytes" for file in (_MATRIX, _TOKENIZER)]
+    return Lazy(name, ", ".join([*_release("wordllama"), *_release("tokenizers"), *sizes]))
+
+
+def _unknown(name: str) -> EmbeddingError:
+    return EmbeddingError(f"no embedder is called {name!r}; there is {NAME}", model=name)
 
 
 def _load() -> Static256:
@@ -62,6 +97,13 @@ def _load() -> Static256:
 
     matrix = next(iter(load_file(_file(_MATRIX)).values()))
     return Static256(matrix, Tokenizer.from_file(str(_file(_TOKENIZER))))
+
+
+def _release(package: str) -> list[str]:
+    """The package's release, as the folder of its metadata is called; `importlib.metadata` takes 60 ms to say the same."""
+    spec = find_spec(package)
+    folder = Path(spec.origin or "").parent.parent if spec else Path()
+    return sorted(path.name.removesuffix(".dist-info") for path in folder.glob(f"{package}-*.dist-info"))
 
 
 def _file(name: str) -> Path:

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal, TypeVar
 
 import apsw
@@ -12,7 +14,7 @@ from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError, ModelMismatch
 from agentbox.adapters.memory import checks, filters, rows, search
 from agentbox.adapters.memory.contract import Embedder, Hit, MemoryEntry, MemoryStats
-from agentbox.adapters.memory.embedder import NAME, load
+from agentbox.adapters.memory.embedder import DIMS, NAME, Lazy, find
 from agentbox.adapters.memory.rows import COLUMNS, LIVE, Draft, Quotas, entry_of
 from agentbox.adapters.memory.schema import MIGRATIONS
 from agentbox.adapters.sqlite import Database, closed, row
@@ -37,26 +39,34 @@ class LocalSqliteMemory(Adapter):
         self._quotas = Quotas(
             int(cfg.option("namespace_size", 256 << 20)), int(cfg.option("namespace_entries", 50_000))
         )
-        self._embedder: Embedder | None = None
+        self._embedder: Lazy | None = None
+        self._model_id = ""  # of the vectors that are stored
+        self._known = False  # the embedder was loaded, and made those vectors
         self._swept = 0  # milliseconds since 1970
         self._sweeper: asyncio.Task[None] | None = None
 
     async def open(self, deadline: Deadline) -> None:
-        embedder = await load(str(self.cfg.option("embedder", NAME)))
+        """The embedder is loaded here only when other files made the vectors than there are now."""
+        embedder = find(str(self.cfg.option("embedder", NAME)))
         await self._db.open()
         try:
-            await self._db.write(lambda db: _same_model(db, embedder))
+            found = await self._db.read(lambda db: row(db, "SELECT model_id, files FROM model"))
+            if found is not None and found[1] != embedder.files:
+                await self._load(embedder)
         except BaseException:
+            await embedder.close()
             await self._db.close()
             raise
-        self._embedder = embedder
+        self._embedder, self._model_id = embedder, self._model_id if found is None else found[0]
         self._sweeper = asyncio.ensure_future(self._sweep())
 
     async def close(self) -> None:
-        sweeper, self._sweeper, self._embedder = self._sweeper, None, None
+        sweeper, self._sweeper, embedder, self._embedder = self._sweeper, None, self._embedder, None
         if sweeper is not None:
             sweeper.cancel()
             await asyncio.wait({sweeper})
+        if embedder is not None:
+            await embedder.close()
         await self._db.close()
 
     async def health(self) -> Health:
@@ -68,13 +78,13 @@ class LocalSqliteMemory(Adapter):
         self, key: str, value: JsonValue, *,
         namespace: str = "default", text: str | None = None, metadata: Mapping[str, Scalar] = EMPTY, ttl_s: int | None = None,
     ) -> tuple[MemoryEntry, bool]:  # fmt: skip
-        embedder = self._open()
+        lazy = self._open()
         checks.check_key(key)
         checks.check_namespace(namespace)
         checks.check_ttl(ttl_s)
         words = checks.text_of(value, text)
         stored, extra = checks.check_value(value), checks.check_metadata(metadata)
-        vector = await _vector(embedder, words)
+        vector = await _vector(await self._load(lazy), words)
         now = self._now()
         if now - self._swept >= SWEEP_SECONDS * 1000:  # what has expired must not stand in the way of a quota
             await self._forget()
@@ -96,10 +106,11 @@ class LocalSqliteMemory(Adapter):
         flt: JsonObj = EMPTY, min_cosine: float | None = None,
     ) -> tuple[Hit, ...]:  # fmt: skip
         """In `text` only entries that hold a word of the query are hits; in the others every entry with a vector can be."""
-        embedder = self._open()
+        lazy = self._open()
         checks.check_search(query, namespaces, limit, mode, min_cosine)
+        vector = await _vector(await self._load(lazy), query)
         asked = search.Question(
-            words=search.words_of(query), vector=await _vector(embedder, query), namespaces=tuple(namespaces), limit=limit,
+            words=search.words_of(query), vector=vector, namespaces=tuple(namespaces), limit=limit,
             mode=mode, conditions=filters.parse(flt), min_cosine=min_cosine, now=self._now(),
         )  # fmt: skip
         return await self._db.read(lambda db: search.search(db, asked))
@@ -130,7 +141,9 @@ class LocalSqliteMemory(Adapter):
         return Page(items=found[:limit], next_cursor=cursor_of(listing, (found[limit - 1].key,)) if more else None)
 
     async def stats(self, namespace: str | None = None) -> MemoryStats:
-        embedder, now = self._open(), self._now()
+        lazy, now = self._open(), self._now()
+        if not self._model_id:
+            await self._load(lazy)
         if namespace is not None:
             checks.check_namespace(namespace)
         where, values = ("", ()) if namespace is None else (" AND e.namespace = ?", (namespace,))
@@ -138,7 +151,7 @@ class LocalSqliteMemory(Adapter):
         found = await self._db.read(lambda db: select(db, sql, (now, *values)))
         return MemoryStats(
             entries=sum(one[1] for one in found), bytes=sum(one[2] for one in found), namespaces=tuple(one[0] for one in found),
-            model_id=embedder.model_id, dims=embedder.dims,
+            model_id=self._model_id, dims=DIMS,
             quotas={"namespace_size": self._quotas.bytes, "namespace_entries": self._quotas.entries},
         )  # fmt: skip
 
@@ -153,10 +166,18 @@ class LocalSqliteMemory(Adapter):
         while await self._db.write(lambda db: rows.sweep(db, now)):
             continue
 
+    async def _load(self, lazy: Lazy) -> Embedder:
+        """The embedder, which made the vectors that are stored. Raises ModelMismatch, EmbeddingError."""
+        embedder = await lazy.loaded()
+        if not self._known:
+            await self._db.write(lambda db: _same_model(db, embedder, lazy.files))
+            self._known, self._model_id = True, embedder.model_id
+        return embedder
+
     def _now(self) -> int:
         return int(self.deps.clock.now().timestamp() * 1000)
 
-    def _open(self) -> Embedder:
+    def _open(self) -> Lazy:
         if self._embedder is None:
             raise closed(self.slot, self.impl)
         return self._embedder
@@ -169,21 +190,25 @@ async def _vector(embedder: Embedder, text: str) -> bytes | None:
 
 
 def _with_vectors(connection: apsw.Connection) -> None:
-    import sqlite_vec
-
+    """The extension is found without importing its package, which would import numpy."""
+    spec = find_spec("sqlite_vec")
+    assert spec is not None
+    assert spec.origin is not None
     connection.enable_load_extension(True)
-    connection.load_extension(sqlite_vec.loadable_path())
+    connection.load_extension(str(Path(spec.origin).parent / "vec0"))
     connection.enable_load_extension(False)
 
 
-def _same_model(db: apsw.Connection, embedder: Embedder) -> None:
+def _same_model(db: apsw.Connection, embedder: Embedder, files: str) -> None:
     """Writes down which model made the vectors. Raises ModelMismatch when it was another."""
     found = row(db, "SELECT model_id, dims FROM model")
     if found is None:
-        db.execute("INSERT INTO model VALUES (0, ?, ?)", (embedder.model_id, embedder.dims))
+        db.execute("INSERT INTO model VALUES (0, ?, ?, ?)", (embedder.model_id, embedder.dims, files))
     elif found != (embedder.model_id, embedder.dims):
         raise ModelMismatch(
             f"cannot open memory: its vectors were made by {found[0]}, and {embedder.model_id} is configured",
             hint="run `agentbox memory reembed`, or set adapters.memory.embedder back",
             stored=found[0], configured=embedder.model_id,
         )  # fmt: skip
+    else:
+        db.execute("UPDATE model SET files = ?", (files,))

@@ -27,4 +27,6 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE model (id INTEGER PRIMARY KEY CHECK (id = 0), model_id TEXT NOT NULL, dims INTEGER NOT NULL) STRICT;
     CREATE TABLE pulse (id INTEGER PRIMARY KEY CHECK (id = 0), at INTEGER NOT NULL) STRICT;
     """,
+    # Which data files and packages made the model: while these are the same, opening need not load it to know it.
+    "ALTER TABLE model ADD COLUMN files TEXT NOT NULL DEFAULT ''",
 )

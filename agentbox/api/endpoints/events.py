@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from agentbox.adapters.errors import NotFound
 from agentbox.adapters.events.contract import LIMIT, EventFilter, NewEvent
 from agentbox.adapters.wire import to_wire
+from agentbox.api.bindings import bound_source
 from agentbox.api.call import Call
 from agentbox.api.cloudevents import MEDIA_TYPES, events_of
 from agentbox.api.naming import check_type, own_or_admin
@@ -35,7 +36,7 @@ def _given(call: Call) -> Sequence[NewEvent]:
 
 
 def _sourced(call: Call, pointer: str, event: NewEvent) -> NewEvent:
-    source = own_or_admin(call, pointer, event.source)
+    source = bound_source(call.caller, event.source) or own_or_admin(call, pointer, event.source)
     return NewEvent.from_wire({**event.to_wire(), "source": source})
 
 

@@ -25,7 +25,7 @@ MANIFEST = f"""\
 meta = {{ schema_version = 1, name = "{NAME}" }}
 api = {{ port = {API_PORT} }}
 observability = {{ metrics_port = {METRICS_PORT} }}
-adapters = {{ pods = {{ use = "off" }}, memory = {{ use = "off" }} }}
+adapters = {{ pods = {{ use = "local-fs" }}, memory = {{ use = "local-sqlite" }} }}
 """
 PYTHON = "/opt/agentbox/venv/bin/python"
 SENTINEL = "/run/agentbox/bootstrap.done"

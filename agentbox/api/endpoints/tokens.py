@@ -1,0 +1,27 @@
+"""Named tokens over HTTP. No answer but the one that makes a token holds its value."""
+
+from agentbox.api.call import Call
+from agentbox.api.reply import Reply
+from agentbox.api.tokens import NewToken, Token, Tokens
+
+
+async def list_tokens(call: Call) -> Reply:
+    return Reply(Tokens(items=await call.services.tokens.all()))
+
+
+async def create(call: Call) -> Reply:
+    """201 with the value, this once."""
+    made = await call.services.tokens.make(call.record(NewToken), call.caller.principal)
+    await _tell(call, "token.created", made)
+    return Reply(made, status=201)
+
+
+async def revoke(call: Call) -> Reply:
+    """204; the token is refused from now on."""
+    await _tell(call, "token.revoked", await call.services.tokens.revoke(call.parameters["id"]))
+    return Reply(status=204)
+
+
+async def _tell(call: Call, event: str, token: Token) -> None:
+    told = {"id": token.id, "name": token.name, "scopes": list(token.scopes), "by": call.caller.principal}
+    await call.services.container.journal.record(event, told)

@@ -1,0 +1,194 @@
+"""Named tokens of the API: made, looked up and revoked. On disk and in memory there is only the SHA-256 of a value."""
+
+import asyncio
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import datetime, timedelta
+
+import apsw
+import structlog
+
+from agentbox import clock
+from agentbox.adapters.errors import AdapterError, NotFound
+from agentbox.adapters.sqlite import Database, rows
+from agentbox.adapters.text import check_range
+from agentbox.adapters.wire import Record, record, refuse
+from agentbox.api.access import Caller
+from agentbox.ids import uuid7
+from agentbox.routes import SCOPES
+from agentbox.settings import Paths
+
+FILE = "access.db"
+PREFIX = "abx_"  # so that a scanner, and a person, knows what it has found
+VALUE_BYTES = 32
+MAX_TTL = 10 * 366 * 86400  # seconds
+GRANTABLE = SCOPES - {"core"}
+MIGRATIONS = (
+    """
+    CREATE TABLE tokens (
+        id TEXT PRIMARY KEY, sha256 BLOB NOT NULL UNIQUE, name TEXT NOT NULL, scopes TEXT NOT NULL, created_by TEXT NOT NULL,
+        created_at TEXT NOT NULL, expires_at TEXT, pod_prefix TEXT NOT NULL, memory_prefix TEXT NOT NULL,
+        event_source TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    """,
+)
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_BOUND = re.compile(r"[\x21-\x7e]{0,256}")
+_log = structlog.get_logger()
+
+
+@record
+class NewToken(Record):
+    """A token to be made. `ttl_s` None: it does not expire. A binding that is empty binds nothing."""
+
+    name: str
+    scopes: tuple[str, ...]
+    ttl_s: int | None = None
+    pod_prefix: str = ""
+    memory_prefix: str = ""
+    event_source: str = ""
+
+
+@record
+class Token(Record):
+    """What is known of a token; its value is not."""
+
+    id: str
+    name: str
+    scopes: tuple[str, ...]
+    created_by: str
+    created_at: datetime
+    expires_at: datetime | None
+    pod_prefix: str
+    memory_prefix: str
+    event_source: str
+
+    @property
+    def caller(self) -> Caller:
+        """Who calls with it. Two tokens of one name are one principal, so that a token can be renewed."""
+        return Caller(
+            f"urn:agentbox:token:{self.name}", frozenset(self.scopes), pod_prefix=self.pod_prefix,
+            memory_prefix=self.memory_prefix, event_source=self.event_source,
+        )  # fmt: skip
+
+
+@record
+class MadeToken(Token):
+    """A token just made. `value` is shown this once."""
+
+    value: str
+
+
+@record
+class Tokens(Record):
+    """Every token, the oldest first."""
+
+    items: tuple[Token, ...]
+
+
+COLUMNS = ", ".join(field.name for field in fields(Token))
+RECORDS: Mapping[str, type[Record]] = {kind.__name__: kind for kind in (NewToken, Token, MadeToken, Tokens)}
+
+
+class NamedTokens:
+    """The store, `access.db`; opened when it is there, or when the first token is made."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._path = paths.state_secrets / FILE
+        self._db = Database(self._path, MIGRATIONS, "tokens", "sqlite")
+        self._known: dict[bytes, Token] = {}
+        self._opening = asyncio.Lock()
+        self._open = False
+
+    async def open(self) -> None:
+        """Reads what is there. A store that cannot be read is told; then no named token is known, and none is made."""
+        if not self._path.exists():
+            return
+        try:
+            await self._opened()
+        except AdapterError as error:
+            _log.error("named tokens cannot be read", reason=error.message)
+
+    async def close(self) -> None:
+        """Ends its threads."""
+        self._open = False
+        await self._db.close()
+
+    def caller(self, sha256: bytes) -> Caller | None:
+        """Who calls with the value of that hash; None when it is unknown, revoked or expired."""
+        token = self._known.get(sha256)
+        if token is None or (token.expires_at is not None and token.expires_at <= clock.now()):
+            return None
+        return token.caller
+
+    async def make(self, wanted: NewToken, created_by: str) -> MadeToken:
+        """A new token with its value. Raises ValidationError, BackendError."""
+        _check(wanted)
+        db, now, value = await self._opened(), clock.now(), PREFIX + secrets.token_urlsafe(VALUE_BYTES)
+        token = Token(
+            id=uuid7(), name=wanted.name, scopes=tuple(sorted(set(wanted.scopes))), created_by=created_by, created_at=now,
+            expires_at=None if wanted.ttl_s is None else now + timedelta(seconds=wanted.ttl_s), pod_prefix=wanted.pod_prefix,
+            memory_prefix=wanted.memory_prefix, event_source=wanted.event_source,
+        )  # fmt: skip
+        sha256 = hashlib.sha256(value.encode()).digest()
+        await db.write(lambda db: _insert(db, token, sha256))
+        self._known[sha256] = token
+        return MadeToken.from_wire({**token.to_wire(), "value": value})
+
+    async def all(self) -> tuple[Token, ...]:
+        """Those that were not revoked, expired ones too. Raises BackendError."""
+        if self._path.exists():
+            await self._opened()
+        return tuple(sorted(self._known.values(), key=lambda token: token.id))
+
+    async def revoke(self, name: str) -> Token:
+        """Forgets a token by its id: at once, also for calls that come while this one runs. Raises NotFound."""
+        await self.all()
+        found = next((pair for pair in self._known.items() if pair[1].id == name), None)
+        if found is None:
+            raise NotFound("cannot revoke: no token has this id", resource="token", id=name)
+        del self._known[found[0]]
+        db = await self._opened()
+        await db.write(lambda db: db.execute("DELETE FROM tokens WHERE id = ?", (name,)))
+        return found[1]
+
+    async def _opened(self) -> Database:
+        async with self._opening:
+            if not self._open:
+                await self._db.open()
+                self._known = dict(await self._db.read(_read))
+                self._open = True
+        return self._db
+
+
+def _read(db: apsw.Connection) -> list[tuple[bytes, Token]]:
+    return [(sha256, _token(values)) for sha256, *values in rows(db, f"SELECT sha256, {COLUMNS} FROM tokens")]
+
+
+def _token(values: list[object]) -> Token:
+    wire = dict(zip((field.name for field in fields(Token)), values, strict=True))
+    return Token.from_wire({**wire, "scopes": str(wire["scopes"]).split()})
+
+
+def _insert(db: apsw.Connection, token: Token, sha256: bytes) -> None:
+    wire = {**token.to_wire(), "scopes": " ".join(token.scopes), "sha256": sha256}
+    marks = ", ".join("?" * len(wire))
+    db.execute(f"INSERT INTO tokens ({', '.join(wire)}) VALUES ({marks})", tuple(wire.values()))
+
+
+def _check(wanted: NewToken) -> None:
+    if not _NAME.fullmatch(wanted.name):
+        raise refuse("/name", "must be 1 to 64 of a-z 0-9 . _ - and start with a letter or digit")
+    if not wanted.scopes:
+        raise refuse("/scopes", "must name at least one scope")
+    for index, scope in enumerate(wanted.scopes):
+        if scope not in GRANTABLE:
+            raise refuse(f"/scopes/{index}", f"must be one of {', '.join(sorted(GRANTABLE))}")
+    if wanted.ttl_s is not None:
+        check_range(wanted.ttl_s, "/ttl_s", (1, MAX_TTL))
+    for name in ("pod_prefix", "memory_prefix", "event_source"):
+        if not _BOUND.fullmatch(getattr(wanted, name)):
+            raise refuse(f"/{name}", "must be at most 256 printable ASCII characters without a space")

@@ -1,0 +1,170 @@
+"""Named tokens: scopes, expiry, revocation, bindings, and what is kept of them."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from agentbox.client import ApiError, BoxClient
+from agentbox.testing.api_box import TOKEN, ApiBox
+
+
+@pytest.fixture
+def make(client: BoxClient) -> Callable[..., dict[str, Any]]:
+    """Makes a token of a name of its own."""
+
+    def made(*scopes: str, **more: Any) -> dict[str, Any]:
+        body = {"name": f"t-{uuid.uuid4().hex[:8]}", "scopes": list(scopes), **more}
+        found: dict[str, Any] = client.call("create_token", body=body)
+        return found
+
+    return made
+
+
+@pytest.fixture
+def holder(box: ApiBox, make: Callable[..., dict[str, Any]]) -> Iterator[Callable[..., BoxClient]]:
+    """A client with a new token."""
+    opened: list[BoxClient] = []
+
+    def client_with(*scopes: str, **more: Any) -> BoxClient:
+        opened.append(box.client(make(*scopes, **more)["value"]))
+        return opened[-1]
+
+    yield client_with
+    for one in opened:
+        one.close()
+
+
+def refused(call: Callable[[], object]) -> tuple[int, str, Any]:
+    """Status, code and the scope that was missing."""
+    with pytest.raises(ApiError) as caught:
+        call()
+    return caught.value.status, caught.value.code, caught.value.problem.get("scope")
+
+
+def test_a_token_does_what_its_scopes_say(holder: Callable[..., BoxClient]) -> None:
+    """And its name stands on what it writes; it makes no tokens unless it is an admin."""
+    reader, writer = holder("beads:read"), holder("beads:write", "beads:read")
+    bead = writer.call("create_epic", body={"title": "x"})
+    assert bead["creator"].startswith("urn:agentbox:token:t-")
+    assert reader.call("show_bead", {"id": bead["id"]})["title"] == "x"
+    assert refused(lambda: reader.call("create_epic", body={"title": "x"})) == (403, "permission-denied", "beads:write")
+    assert refused(lambda: writer.call("list_tokens")) == (403, "permission-denied", "admin")
+    assert refused(lambda: writer.call("create_epic", body={"title": "x", "creator": "her"}))[0] == 403
+    assert "items" in holder("admin").call("list_tokens")
+
+
+def test_the_value_is_shown_once_and_kept_as_a_hash(box: ApiBox, client: BoxClient, make: Callable[..., Any]) -> None:
+    """No listing, file, journal record or log line has it."""
+    made = make("beads:read")
+    assert made["value"].startswith("abx_")
+    assert len(made["value"]) > 40
+    listed = next(item for item in client.call("list_tokens")["items"] if item["id"] == made["id"])
+    assert listed == {name: value for name, value in made.items() if name != "value"}
+    client.call("revoke_token", {"id": make("beads:read")["id"]})
+    secret = made["value"].encode()
+    holding = [path for path in box.paths.prefix.rglob("*") if path.is_file() and secret in path.read_bytes()]
+    assert holding == []
+    assert (box.paths.state_secrets / "access.db").stat().st_mode & 0o077 == 0
+    told = [event["data"] for event in client.call("read_events", query={"limit": 1000, "types": "token.*"})["events"]]
+    assert {"id": made["id"], "name": made["name"], "scopes": ["beads:read"], "by": "urn:agentbox:operator"} in told
+
+
+def test_a_revoked_token_is_refused_at_once(box: ApiBox, client: BoxClient, make: Callable[..., Any]) -> None:
+    """The next call is 401, on a connection that worked before; revoking again is 404."""
+    made = make("beads:read")
+    with box.client(made["value"]) as holder:
+        holder.call("list_beads")
+        client.call("revoke_token", {"id": made["id"]})
+        assert refused(lambda: holder.call("list_beads"))[:2] == (401, "unauthenticated")
+    assert refused(lambda: client.call("revoke_token", {"id": made["id"]}))[0] == 404
+    assert made["id"] not in [item["id"] for item in client.call("list_tokens")["items"]]
+
+
+def test_a_token_ends_when_it_was_said_to(holder: Callable[..., BoxClient]) -> None:
+    """Before that it works, after that it is 401."""
+    brief = holder("beads:read", ttl_s=2)
+    brief.call("list_beads")
+    time.sleep(2.1)
+    assert refused(lambda: brief.call("list_beads"))[:2] == (401, "unauthenticated")
+
+
+def test_bindings_hold_in_every_route(client: BoxClient, holder: Callable[..., BoxClient]) -> None:
+    """Outside its prefix a token reads, writes, lists and finds nothing; its events have its source."""
+    client.pods.write("theirs/x", b"secret")
+    client.memory.store("k", "secret", namespace="theirs")
+    bound = holder(
+        "pods:read", "pods:write", "memory:read", "memory:write", "events:write", "events:read",
+        pod_prefix="mine/", memory_prefix="mine-", event_source="urn:x:mine",
+    )  # fmt: skip
+    bound.pods.write("mine/x", b"1")
+    assert (bound.pods.read("mine/x"), bound.pods.list("mine/")[0][0].path) == (b"1", "mine/x")
+    pods, memory = bound.pods, bound.memory
+    for call in (
+        lambda: pods.read("theirs/x"), lambda: pods.head("theirs/x"), lambda: pods.write("theirs/x", b""),
+        lambda: pods.patch("theirs/x", b"[]"), lambda: pods.delete("theirs/x"), lambda: pods.list(""),
+        lambda: bound.call("options_pod", {"path": "theirs/x"}),
+        lambda: memory.retrieve("k", namespace="theirs"), lambda: memory.store("k", 1, namespace="theirs"),
+        lambda: memory.delete("k", namespace="theirs"), lambda: memory.list(namespace="theirs"),
+        lambda: memory.search("secret", namespaces=("mine-1", "theirs")), lambda: memory.search("secret"),
+        lambda: memory.stats(), lambda: memory.stats("theirs"),
+    ):  # fmt: skip
+        assert refused(call)[0] == 403
+    assert memory.store("k", 1, namespace="mine-1")[1]
+    assert memory.stats("mine-1")["entries"] == 1
+
+    def append(**event: Any) -> Any:
+        return bound.call("append_events", body={"events": [{"type": "test.x", "data": {}, **event}]})
+
+    for event in ({}, {"source": "urn:x:mine"}):
+        seq = append(**event)["first_seq"]
+        assert bound.call("show_event", {"seq": str(seq)})["source"] == "urn:x:mine"
+    assert refused(lambda: append(source="urn:x:theirs"))[0] == 403
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"scopes": []}, {"scopes": ["core"]}, {"scopes": ["beads:own"]}, {"name": ""}, {"name": "Übel"}, {"name": "a" * 65},
+        {"ttl_s": 0}, {"ttl_s": -5}, {"ttl_s": True}, {"pod_prefix": "a b"}, {"event_source": "a\nb"}, {"value": "mine"},
+    ],
+)  # fmt: skip
+def test_what_cannot_be_a_token(client: BoxClient, wrong: dict[str, Any]) -> None:
+    """400 with the place; no token is made."""
+    before = client.call("list_tokens")
+    body = {"name": "x", "scopes": ["beads:read"], **wrong}
+    assert refused(lambda: client.call("create_token", body=body))[:2] == (400, "validation")
+    assert client.call("list_tokens") == before
+
+
+def test_tokens_outlive_the_api(own_box: Callable[..., ApiBox]) -> None:
+    """After SIGKILL and a new start the same token works, and what was revoked is still refused."""
+    box = own_box(orchestrator=False)
+    with box.client() as client:
+        kept, gone = (
+            client.call("create_token", body={"name": name, "scopes": ["beads:read"]}) for name in ("kept", "gone")
+        )
+        client.call("revoke_token", {"id": gone["id"]})
+    box.kill()
+    box.start()
+    with box.client(kept["value"]) as holder, box.client(gone["value"]) as revoked:
+        holder.call("list_beads")
+        assert refused(lambda: revoked.call("list_beads"))[0] == 401
+
+
+def test_a_damaged_store_refuses_its_tokens_only(own_box: Callable[..., ApiBox]) -> None:
+    """The operator's token works on; the routes of tokens say what is wrong."""
+    box = own_box(orchestrator=False)
+    with box.client() as client:
+        made = client.call("create_token", body={"name": "x", "scopes": ["beads:read"]})
+    box.stop()
+    for name in ("access.db-wal", "access.db-shm"):
+        (box.paths.state_secrets / name).unlink(missing_ok=True)
+    (box.paths.state_secrets / "access.db").write_bytes(b"no database" * 1000)
+    box.start()
+    with box.client(TOKEN) as client, box.client(made["value"]) as holder:
+        assert refused(lambda: holder.call("list_beads"))[0] == 401
+        assert refused(lambda: client.call("list_tokens"))[:2] == (502, "backend-error")
+        assert client.call("list_beads")["items"] == []
