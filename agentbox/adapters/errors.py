@@ -167,7 +167,7 @@ ERRORS: Mapping[str, type[AdapterError]] = {kind.code: kind for kind in AdapterE
 
 _BY_STATUS: Mapping[int, type[AdapterError]] = {
     401: PermissionDenied, 403: PermissionDenied, 404: NotFound, 409: InvalidTransition, 412: PreconditionFailed,
-    413: ValueTooLarge, 429: RateLimited, 503: SlotUnavailable,
+    413: ValueTooLarge, 416: ValidationError, 429: RateLimited, 503: SlotUnavailable,
 }  # fmt: skip
 
 

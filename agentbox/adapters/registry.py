@@ -9,7 +9,7 @@ from agentbox.adapters.errors import UnknownAdapterImpl
 _HERE = "agentbox.adapters"
 REGISTRY: Mapping[tuple[SlotName, str], str | None] = {
     ("beads", "local-sqlite"): f"{_HERE}.beads.local_sqlite:LocalSqliteBeads",
-    ("beads", "external-http"): None,
+    ("beads", "external-http"): f"{_HERE}.beads.external_http:ExternalHttpBeads",
     ("beads", "external-pg"): None,
     ("beads", "off"): f"{_HERE}.beads.off:OffBeads",
     ("pods", "local-fs"): f"{_HERE}.pods.local_fs:LocalFsPods",

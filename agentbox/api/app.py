@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
-from agentbox.adapters.base import Deps
+from agentbox.adapters.base import Clock, Deps, SystemClock
 from agentbox.adapters.container import container_of
 from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.timing import Timing
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from agentbox.adapters.spans import Spans
 
 
-def build(plan: Plan, paths: Paths, record: BootRecord | None) -> Services:
+def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock | None = None) -> Services:
     """Everything, not yet started. `plan` is the one that the box booted with: digests are of it, and what was applied
-    since counts for the rest. Raises AgentboxError for a plan that this release cannot serve."""
+    since counts for the rest; `clock` is that of the slots. Raises AgentboxError for a plan that this release cannot serve."""
     if plan.api.auth != "token":
         raise AgentboxError(
             f"cannot serve api.auth = {plan.api.auth}: this release knows token", "Set api.auth = token."
@@ -45,7 +45,7 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None) -> Services:
     metrics = BoxMetrics(registry, plan_digest=boot.plan_digest, image_digest=boot.digests.get("image") or "")
     metrics.unclean.set(boot.previous_shutdown == "unclean")
     container = container_of(
-        applied, paths, Deps(metrics=Metrics(registry), before_open=hooked(boot.hooks)), timing=Timing().scaled(1 / boot.hooks.clock_scale),
+        applied, paths, Deps(metrics=Metrics(registry), before_open=hooked(boot.hooks), clock=clock or SystemClock()), timing=Timing().scaled(1 / boot.hooks.clock_scale),
         secrets=lambda slot: slot_secrets(paths, applied.slots[slot].options), spans=_spans(plan), on_change=lambda: services.evaluator.wake("adapters"),
     )  # fmt: skip
     tokens = NamedTokens(paths)

@@ -50,12 +50,13 @@ class ReleaseBody(Record):
 
 @record
 class CloseBody(Record):
-    """A claimed bead needs its lease id, or the scope admin."""
+    """A claimed bead needs its lease id, or the scope admin and no `force` that is false."""
 
     outcome: Outcome = "done"
     note: str = ""
     result: JsonValue = None
     lease_id: str | None = None
+    force: bool | None = None
 
 
 @record

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import httpx
 
-from agentbox.client.calls import Call, base_headers, call_of, checked, data_of, error_of
+from agentbox.client.calls import LIMITS, Call, base_headers, call_of, checked, data_of, error_of
 from agentbox.client.errors import ApiError, unreachable
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
 from agentbox.client.resume import ENDED_EARLY, QUIET_SECONDS, RETRY_SECONDS, Resume
@@ -25,7 +25,12 @@ class BoxClient:
     ) -> None:
         self.url = url.rstrip("/")
         self._http = httpx.Client(
-            base_url=self.url, headers=base_headers(token), timeout=timeout, transport=transport, trust_env=False
+            base_url=self.url,
+            headers=base_headers(token),
+            timeout=timeout,
+            transport=transport,
+            trust_env=False,
+            limits=LIMITS,
         )
         self.pods = PodsClient(self)
         self.memory = MemoryClient(self)

@@ -9,6 +9,8 @@ import httpx
 from agentbox.client.errors import ApiError
 from agentbox.routes import BY_NAME
 
+# A box closes a connection that was idle for 5 s; the client forgets it before, so that no call meets its end.
+LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=4.0)
 ACCEPT_STREAM = "text/event-stream"
 
 
@@ -68,4 +70,8 @@ def error_of(response: httpx.Response) -> ApiError:
     except ValueError:
         problem = {}
     document = problem if isinstance(problem, dict) else {}
-    return ApiError(response.status_code, document, request_id=response.headers.get("x-request-id", ""))
+    wait = response.headers.get("retry-after", "")
+    return ApiError(
+        response.status_code, document, request_id=response.headers.get("x-request-id", ""),
+        retry_after=float(wait) if wait.isdecimal() else None,
+    )  # fmt: skip

@@ -9,14 +9,20 @@ from agentbox.errors import AgentboxError, ExitCode
 
 
 class ApiError(AgentboxError):
-    """The API answered with a problem document. `code` is its `code`, `problem` the whole document."""
+    """The API answered with a problem document. `code` is its `code`, `problem` the whole document.
 
-    def __init__(self, status: int, problem: Mapping[str, Any], *, request_id: str = "") -> None:
+    `retry_after` is in seconds, None where the API named none.
+    """
+
+    def __init__(
+        self, status: int, problem: Mapping[str, Any], *, request_id: str = "", retry_after: float | None = None
+    ) -> None:
         detail = str(problem.get("detail") or f"the API answered {status}")
         super().__init__(detail, f"request {request_id}" if request_id else "")
         self.status = status
         self.code = str(problem.get("code", ""))
         self.problem = problem
+        self.retry_after = retry_after
 
     @property
     def retryable(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from agentbox.manifest import keys
 
 AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
-    "adapters.beads.use": ("local-sqlite", "off"),
+    "adapters.beads.use": ("local-sqlite", "external-http", "off"),
     "adapters.pods.use": ("local-fs", "off"),
     "adapters.memory.use": ("local-sqlite", "off"),
     "adapters.events.use": ("local-jsonl", "off"),

@@ -28,10 +28,12 @@ class LocalStore:
         *,
         clock: Clock | None = None,
         options: Mapping[str, Any] | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
         self.cfg = SlotConfig(
-            slot=slot, use=impl, required=False, paths=Paths(prefix), box="test", options=options or {}
-        )
+            slot=slot, use=impl, required=False, paths=Paths(prefix), box="test", options=options or {},
+            secrets=secrets or {},
+        )  # fmt: skip
         self.prefix = prefix
         self._clock = clock or SystemClock()
         self._opened: list[Adapter] = []
@@ -77,8 +79,9 @@ class LocalStore:
     @contextlib.asynccontextmanager
     async def worker(self, work: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
         """Another process on the same store, see `agentbox.testing.worker`. Killed when the block ends."""
+        given = json.dumps({**self.cfg.options, "secrets": dict(self.cfg.secrets)})
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "agentbox.testing.worker", self.cfg.slot, self.cfg.use, str(self.prefix), json.dumps(dict(self.cfg.options)), work, *arguments,
+            sys.executable, "-m", "agentbox.testing.worker", self.cfg.slot, self.cfg.use, str(self.prefix), given, work, *arguments,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, limit=1 << 20,
         )  # fmt: skip
         try:

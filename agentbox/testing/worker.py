@@ -119,7 +119,9 @@ WORK: Mapping[str, Callable[..., Awaitable[None]]] = {
 
 
 async def main(slot: str, impl: str, prefix: str, options: str, work: str, *arguments: str) -> None:
-    store = LocalStore(cast(SlotName, slot), impl, Path(prefix), options=json.loads(options))
+    given = json.loads(options)
+    secrets = given.pop("secrets", {})
+    store = LocalStore(cast(SlotName, slot), impl, Path(prefix), options=given, secrets=secrets)
     adapter = await store.open()
     try:
         await WORK[work](adapter, *arguments)

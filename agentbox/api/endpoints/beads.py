@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 from agentbox.adapters.beads.contract import LIMIT, BeadFilter, BeadSpec
+from agentbox.adapters.context import calling, current
+from agentbox.api.access import require
 from agentbox.api.call import Call
 from agentbox.api.naming import own_or_admin
 from agentbox.api.records import ClaimBody, ClaimNextBody, CloseBody, HeartbeatBody, NewBead, ReleaseBody
@@ -69,10 +71,17 @@ async def release(call: Call) -> Reply:
 
 
 async def close_bead(call: Call) -> Reply:
+    """`force` true demands the scope admin, false renounces what it would allow."""
     body = call.record(CloseBody)
-    closed = await call.services.container.beads.close_bead(
-        call.parameters["id"], outcome=body.outcome, note=body.note, result=body.result, lease_id=body.lease_id
-    )
+    here = current()
+    if body.force:
+        require(call.caller, ("admin",))
+    if body.force is False:
+        here = replace(here, scopes=here.scopes - {"admin"})
+    with calling(here):
+        closed = await call.services.container.beads.close_bead(
+            call.parameters["id"], outcome=body.outcome, note=body.note, result=body.result, lease_id=body.lease_id
+        )
     return Reply(closed)
 
 

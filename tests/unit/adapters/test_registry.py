@@ -37,7 +37,7 @@ def test_a_shipped_class_says_what_it_is(slot, impl):
 @pytest.mark.parametrize(
     ("slot", "impl", "sentence"),
     [
-        ("beads", "sqlte", 'adapters.beads.use = "sqlte" is unknown; allowed: local-sqlite, off'),
+        ("beads", "sqlte", 'adapters.beads.use = "sqlte" is unknown; allowed: local-sqlite, external-http, off'),
         (
             "beads",
             "external-pg",

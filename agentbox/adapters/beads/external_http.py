@@ -1,0 +1,154 @@
+"""Beads of another box, over its API. A lost reply makes no second effect (B16)."""
+
+import builtins
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from agentbox.adapters import context
+from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.beads import checks, contract
+from agentbox.adapters.beads.contract import ALL, Bead, BeadFilter, BeadSpec, Claim
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import AdapterError, LeaseLost, NotFound
+from agentbox.adapters.peer import Lost, Peer
+from agentbox.adapters.text import check_range, check_text, json_text
+from agentbox.adapters.wire import JsonValue, from_wire
+from agentbox.ids import uuid7
+
+# A path segment that clients and proxies drop or resolve; no bead has such an id.
+_NO_ID = ("", ".", "..")
+
+
+class ExternalHttpBeads(Adapter):
+    """`endpoint` is the address of the other box; the token is of that box, and may name creators and assignees."""
+
+    slot = "beads"
+    impl = "external-http"
+
+    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+        super().__init__(cfg, deps)
+        self._peer = Peer(cfg)
+
+    async def open(self, deadline: Deadline) -> None:
+        await self._peer.open(self.contract_version)
+        try:
+            await self._peer.send("ready_beads", query={"limit": 1}, method="open")
+        except BaseException:
+            await self._peer.close()
+            raise
+
+    async def close(self) -> None:
+        await self._peer.close()
+
+    async def health(self) -> Health:
+        """Asks the peer's own store."""
+        try:
+            await self._peer.send("ready_beads", query={"limit": 1}, method="health", again=False)
+        except AdapterError as error:
+            return self.health_is("down", error.message)
+        return self.health_is("ok", "")
+
+    async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
+        return await self._create("create_epic", None, spec)
+
+    async def create_child(self, parent_id: str, spec: BeadSpec) -> tuple[Bead, bool]:
+        return await self._create("create_child", _at(parent_id), spec)
+
+    async def add_dep(self, bead_id: str, blocker_id: str) -> None:
+        await self._peer.send("add_dep", {**_at(bead_id), "blocker": _id(blocker_id)}, method="add_dep")
+
+    async def remove_dep(self, bead_id: str, blocker_id: str) -> None:
+        await self._peer.send("remove_dep", {**_at(bead_id), "blocker": _id(blocker_id)}, method="remove_dep")
+
+    async def claim(self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None) -> Claim:
+        body = _lease(lease_id, lease_s) | {"assignee": check_text(assignee, "/assignee", longest=contract.MAX_TITLE)}
+        return Claim.from_wire(await self._json("claim", _at(bead_id), body=body))
+
+    async def claim_next(
+        self, assignee: str, *, lease_id: str, lease_s: int | None = None, parent_id: str | None = None, tags: tuple[str, ...] = ()
+    ) -> Claim | None:  # fmt: skip
+        checks.check_tags(tags)
+        body = _lease(lease_id, lease_s) | {"assignee": check_text(assignee, "/assignee", longest=contract.MAX_TITLE)}
+        found = await self._peer.send(
+            "claim_next", body={**body, "parent_id": parent_id, "tags": list(tags)}, method="claim_next"
+        )
+        return Claim.from_wire(found.json()) if found.content else None
+
+    async def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> Claim:
+        return Claim.from_wire(await self._json("heartbeat", _at(bead_id), body=_lease(lease_id, lease_s)))
+
+    async def release(self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = "") -> Bead:
+        """After a lost reply the release is sent once more; that the lease is gone then means that the first arrived."""
+        checks.check_release(delay_s, note)
+        body, at = _lease(lease_id) | {"delay_s": delay_s, "note": note}, _at(bead_id)
+        try:
+            return Bead.from_wire(
+                (await self._peer.send("release", at, body=body, method="release", again=False)).json()
+            )
+        except Lost:
+            pass
+        try:
+            return Bead.from_wire(await self._json("release", at, body=body))
+        except LeaseLost:
+            found = await self.show(bead_id)
+            if found.status == "closed":
+                raise
+            return found
+
+    async def close_bead(
+        self, bead_id: str, *, outcome: str = "done", note: str = "", result: JsonValue = None, lease_id: str | None = None
+    ) -> Bead:  # fmt: skip
+        checks.check_outcome(outcome)
+        checks.check_note(note)
+        json_text(result, "/result", most=contract.MAX_DOCUMENT)
+        body = {
+            "outcome": outcome, "note": note, "result": result, "lease_id": lease_id,
+            "force": "admin" in context.current().scopes,
+        }  # fmt: skip
+        return Bead.from_wire(await self._json("close_bead", _at(bead_id), body=body))
+
+    async def ready(self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
+        return await self._page("ready_beads", {"parent_id": parent_id}, limit, cursor)
+
+    async def show(self, bead_id: str) -> Bead:
+        return Bead.from_wire(await self._json("show_bead", _at(bead_id)))
+
+    async def list(self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
+        return await self._page("list_beads", flt.to_wire(), limit, cursor)
+
+    async def _create(self, name: str, at: Mapping[str, str] | None, spec: BeadSpec) -> tuple[Bead, bool]:
+        """A bead without a key gets one of this call's own, by which a second sending finds what the first made."""
+        wire = checks.check_spec(spec).to_wire()
+        own = None if spec.dedup_key is not None else f"req:{uuid7()}"
+        body = {field: wire[field] for field in _SPEC} | ({} if own is None else {"dedup_key": own})
+        found = await self._peer.send(name, at, body=body, method=name)
+        return Bead.from_wire(found.json()), own is not None or found.status_code == httpx.codes.CREATED
+
+    async def _page(self, name: str, query: Mapping[str, Any], limit: int, cursor: str | None) -> Page[Bead]:
+        check_range(limit, "/limit", contract.LIMIT)
+        found = await self._json(name, query={**query, "limit": limit, "cursor": cursor})
+        return from_wire(Page[Bead], found)
+
+    async def _json(self, name: str, at: Mapping[str, str] | None = None, **request: Any) -> Any:
+        return (await self._peer.send(name, at, method=name, **request)).json()
+
+
+_SPEC: builtins.list[str] = list(BeadSpec.__dataclass_fields__)
+
+
+def _at(bead_id: str) -> dict[str, str]:
+    return {"id": _id(bead_id)}
+
+
+def _id(bead_id: str) -> str:
+    """Raises NotFound for what can be no segment of a path."""
+    if bead_id in _NO_ID:
+        raise NotFound("cannot find this bead", resource="bead", id=bead_id)
+    return bead_id
+
+
+def _lease(lease_id: str, lease_s: int | None = None) -> dict[str, Any]:
+    checks.check_lease(lease_id, lease_s)
+    return {"lease_id": lease_id} | ({} if lease_s is None else {"lease_s": lease_s})

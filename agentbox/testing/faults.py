@@ -1,0 +1,89 @@
+"""A relay before a peer that breaks connections: `FaultProxy` stands between an adapter and the API that it calls."""
+
+import asyncio
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+CHUNK = 1 << 16
+
+
+class FaultProxy:
+    """Relays TCP from a port of its own to another of loopback. `lose` and `refuse` count what is still to be broken."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.lose = 0  # replies to be dropped: the peer did what it was asked, and nobody hears of it
+        self.refuse = 0  # connections to be ended before a byte is passed on
+        self.lost = 0
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def url(self) -> str:
+        """Where the adapter finds it."""
+        assert self._server is not None
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            if self.refuse:
+                self.refuse -= 1
+                return
+            above = await asyncio.open_connection("127.0.0.1", self._target)
+            try:
+                await self._relay((reader, writer), above)
+            finally:
+                above[1].close()
+        finally:
+            writer.close()
+            self._tasks.discard(task)
+
+    async def _relay(
+        self,
+        below: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        above: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    ) -> None:
+        """Until either side ends, or a reply is lost."""
+        both = {
+            asyncio.ensure_future(self._up(below[0], above[1])),
+            asyncio.ensure_future(self._down(above[0], below[1])),
+        }
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in both:
+                one.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+
+    async def _up(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while piece := await reader.read(CHUNK):
+                writer.write(piece)
+                await writer.drain()
+
+    async def _down(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while piece := await reader.read(CHUNK):
+                if self.lose:
+                    self.lose -= 1
+                    self.lost += 1
+                    return
+                writer.write(piece)
+                await writer.drain()

@@ -1,0 +1,117 @@
+"""The fixtures of a contract suite for a class that is reached over HTTP: the local class of the slot, behind a real
+listener of the API's own application, in this process and on the suite's clock."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from agentbox import clock as wall
+from agentbox.adapters.base import SLOTS, Adapter, Deps, SlotConfig, SlotName
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.registry import resolve
+from agentbox.api.app import build
+from agentbox.api.application import Application
+from agentbox.api.listener import Listener, bind
+from agentbox.api.server import API_BOUNDS
+from agentbox.plan.model import Slot
+from agentbox.routes import ROUTES
+from agentbox.settings import Paths
+from agentbox.testing.api_box import TOKEN, api_plan
+from agentbox.testing.clock import ManualClock
+from agentbox.testing.local_store import LocalStore
+
+Make = Callable[[SlotConfig, Deps], Adapter]
+
+
+class ServedClock:
+    """The suite's wall clock; waiting takes real time, or the container's own loops would move it."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class ServedStore(LocalStore):
+    """`served` is the local class behind the API, with `options`; `make` the class under test, or None for that of `impl`."""
+
+    def __init__(
+        self, slot: SlotName, impl: str, prefix: Path, *, served: str, clock: ManualClock,
+        options: Mapping[str, Any] | None = None, make: Make | None = None,
+    ) -> None:  # fmt: skip
+        self._plan = api_plan(
+            slots={name: Slot(use="off", required=False) for name in SLOTS}
+            | {slot: Slot(use=served, required=False, options=dict(options or {}))}
+        )
+        self.port = self._plan.api.port
+        self.url = f"http://127.0.0.1:{self.port}"
+        super().__init__(slot, impl, prefix, clock=clock, options={"endpoint": self.url}, secrets={"token": TOKEN})
+        self._manual, self._class = clock, make
+        self._peer = Paths(prefix / "peer")
+        self._stops: list[Callable[[], Any]] = []
+
+    @property
+    def directory(self) -> Path:
+        """Of the class that is served."""
+        return self._peer.slot(self.cfg.slot)
+
+    def make(self) -> Any:
+        if self._class is None:
+            return super().make()
+        adapter = self._class(self.cfg, Deps(metrics=Metrics(), clock=self._manual))
+        self._opened.append(adapter)
+        return adapter
+
+    def beside_with(self, token: str) -> Any:
+        """An instance that is not open, with another token."""
+        cfg = replace(self.cfg, secrets={"token": token})
+        return resolve(cfg.slot, cfg.use)(cfg, Deps(metrics=Metrics(), clock=self._manual))
+
+    async def serve(self) -> None:
+        """Starts the API."""
+        self._peer.state_secrets.mkdir(parents=True, exist_ok=True)
+        self._peer.api_key.write_text(TOKEN)
+        services = build(self._plan, self._peer, None, clock=ServedClock(self._manual))
+        rows = [route for route in ROUTES if route.listener == "api"]
+        listener = Listener(Application(services, rows), bind("127.0.0.1", self._plan.api.port), API_BOUNDS)
+        await listener.open()
+        await services.container.start(lambda: None)
+        self._stops = [lambda: listener.close(0.1), services.container.stop, services.tokens.close]
+
+    async def kill_backend(self) -> None:
+        """Ends the API; nobody listens any more."""
+        stops, self._stops = self._stops, []
+        for stop in stops:
+            await stop()
+
+    async def reopen(self) -> Any:
+        """Closes what is open, starts the API anew, and opens again."""
+        await self.close_all()
+        await self.kill_backend()
+        await self.serve()
+        return await self.open()
+
+    async def end(self) -> None:
+        """Everything."""
+        await self.close_all()
+        await self.kill_backend()
+
+    def worker(self, work: str, *arguments: str) -> Any:
+        """Another process, on the machine's clock: from here on the store has that time too. It goes through the API where
+        the class under test is one of the registry, else it opens the served store beside the API."""
+        self._manual.set_wall(max(self._manual.now(), wall.now()))
+        if self._class is None:
+            return super().worker(work, *arguments)
+        row = self._plan.slots[self.cfg.slot]
+        return LocalStore(self.cfg.slot, row.use, self._peer.prefix, options=row.options).worker(work, *arguments)
