@@ -41,7 +41,7 @@ def test_a_shipped_class_says_what_it_is(slot, impl):
         (
             "beads",
             "external-pg",
-            'adapters.beads.use = "external-pg" has no class in this release; allowed: local-sqlite, off',
+            'adapters.beads.use = "external-pg" has no class in this release; allowed: local-sqlite, external-http, off',
         ),
         (
             "memory",
