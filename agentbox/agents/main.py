@@ -5,14 +5,13 @@ import os
 import secrets
 import signal
 import sys
-from pathlib import Path
 
 import structlog
 
 from agentbox import log as logging
-from agentbox.adapters.orchestrator import rpc
 from agentbox.agents import leave, reconcile
 from agentbox.agents.config import HostConfig
+from agentbox.agents.door import Door
 from agentbox.agents.host import Host
 from agentbox.agents.runs import Runs
 from agentbox.agents.service import Service
@@ -75,7 +74,7 @@ async def _answer(service: Service) -> None:
         task.add_done_callback(sessions.discard)
 
     paths.agent_host_socket.unlink(missing_ok=True)
-    server = await _listen(paths.agent_host_socket, connected)
+    door = Door(paths.agent_host_socket, connected)
     reconcile.settle(service.table)
     notify(paths, PROGRAM)
     service.host.launcher.start()
@@ -88,18 +87,10 @@ async def _answer(service: Service) -> None:
     await service.table.close()
     if goes_down:
         await leave.until_left(sessions, deadline)
-    server.close()
+    await door.close()
     for task in sessions:
         task.cancel()
     await asyncio.gather(*sessions, return_exceptions=True)
-
-
-async def _listen(path: Path, connected: "asyncio.streams._ClientConnectedCallback") -> asyncio.Server:
-    before = os.umask(0o177)
-    try:
-        return await asyncio.start_unix_server(connected, path, limit=rpc.LINE_LIMIT)
-    finally:
-        os.umask(before)
 
 
 def _token(paths: Paths) -> str:

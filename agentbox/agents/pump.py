@@ -1,7 +1,10 @@
 """From an agent's pipe to its stream, at a bounded rate: a flood waits in its own pipe."""
 
 import asyncio
+import fcntl
 import os
+import struct
+import termios
 from collections.abc import Callable
 
 RATE = 32 << 20  # bytes a second
@@ -21,9 +24,13 @@ class Pump:
         self._loop.add_reader(fd, self._readable)
 
     def finish(self) -> None:
-        """Takes what is left in the pipe and closes it. For when no process of the tree lives. Idempotent."""
-        while self._fd >= 0 and self._take():
-            pass
+        """Takes what is left in the pipe and closes it. For when no process of the tree lives. Idempotent.
+
+        What others write into it from now on, who opened it by /proc, is nobody's output and not waited for.
+        """
+        left = 0 if self._fd < 0 else _held(self._fd)
+        while left > 0 and (taken := self._take()):
+            left -= taken
         self._close()
 
     def _readable(self) -> None:
@@ -63,3 +70,9 @@ class Pump:
         self._loop.remove_reader(self._fd)
         os.close(self._fd)
         self._fd = -1
+
+
+def _held(fd: int) -> int:
+    """Bytes in a pipe now (FIONREAD, pipe(7))."""
+    found: int = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
+    return found

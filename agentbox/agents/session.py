@@ -79,6 +79,8 @@ class Session:
         number, method, params = message.get("id"), message.get("method"), message.get("params") or {}
         if not isinstance(method, str) or not isinstance(params, Mapping):
             raise rpc.Garbage("cannot read a message: it has no method, or its params are no object")
+        if number is None and not self._known:
+            raise rpc.Garbage("cannot read a message: the first one must be initialize")
         if number is None:
             self._notified(method, params)
         elif isinstance(number, int) and number not in self._calls:

@@ -80,8 +80,13 @@ class Launcher:
         return agent
 
     async def _begin(self, commands: socket.socket, number: int, launch: Launch, stdin: str) -> Agent:
-        ours, theirs = _pipes(stdin)
-        near, far = socket.socketpair()
+        with contextlib.ExitStack() as made:  # what was opened when one more cannot be
+            try:
+                ours, theirs = _pipes(stdin, made)
+                near, far = socket.socketpair()
+            except OSError as error:
+                raise SpawnFailed("launcher", "agent-host has no descriptor left", error.errno or 0) from error
+            made.pop_all()
         try:
             await _send(
                 commands, {"number": number, "memory": launch.memory, "pids": launch.pids}, [far.fileno(), *theirs]
@@ -196,14 +201,22 @@ def _ended(last: Mapping[str, Any], breach: Breach | None) -> Ended:
     return Ended(code=os.WEXITSTATUS(status), signal=None, cause=last["cause"], breach=breach)
 
 
-def _pipes(stdin: str) -> tuple[list[int | None], list[int]]:
-    """Our ends and theirs, each as stdin, stdout, stderr."""
-    null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    inward: tuple[int, int | None] = (null, None)
+def _pipes(stdin: str, made: contextlib.ExitStack) -> tuple[list[int | None], list[int]]:
+    """Our ends and theirs, each as stdin, stdout, stderr; `made` closes them. Raises OSError."""
+
+    def pipe() -> tuple[int, int]:
+        ends = os.pipe2(os.O_CLOEXEC)
+        for end in ends:
+            made.callback(os.close, end)
+        return ends
+
+    inward: tuple[int, int | None]
     if stdin == "pipe":
-        os.close(null)
-        inward = os.pipe2(os.O_CLOEXEC)
-    out, err = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+        inward = pipe()
+    else:
+        inward = (os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), None)
+        made.callback(os.close, inward[0])
+    out, err = pipe(), pipe()
     return [inward[1], out[0], err[0]], [inward[0], out[1], err[1]]
 
 

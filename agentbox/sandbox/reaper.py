@@ -139,7 +139,7 @@ class Reaper:
     def _order(self, order: Mapping[str, Any]) -> None:
         number = order.get("signal", 0)
         match order["do"]:
-            case "signal":
+            case "signal" if self.status is None:  # once reaped, the number may be another's
                 tree.send_one(self.leader, number)
             case "tree" if number == signal.SIGSTOP:
                 tree.freeze(os.getpid())
@@ -172,7 +172,7 @@ class Reaper:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                if pid == self.leader:
+                if pid == self.leader and self.status is None:
                     self.status = status
 
     def _launcher_died(self, *_: object) -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import subprocess
 import time
+from pathlib import Path
 
-from agentbox.agents.pump import Pump
+from agentbox.agents.pump import Pump, _held
 from agentbox.testing.until import until
 
 
@@ -48,3 +50,28 @@ async def test_a_flood_waits_in_its_own_pipe() -> None:
     await asyncio.to_thread(flood)
     await until(lambda: got == total, "all of it has arrived")
     assert time.monotonic() - start > 1.0
+
+
+async def test_whoever_else_holds_the_pipe_cannot_hold_up_the_end(tmp_path: Path) -> None:
+    """`finish` takes what was there when the tree ended: a stranger that opened the pipe and writes on is not waited for."""
+    reading, writing = os.pipe()
+    os.write(writing, b"last words\n")
+    kept, most = tmp_path / "kept", 1 << 40
+
+    def store(data: bytes) -> None:
+        """On a slow disk: the pipe is full again when it returns."""
+        with kept.open("ab") as stream:
+            stream.write(data)
+            os.fsync(stream.fileno())
+        assert kept.stat().st_size < most, "finish goes on for as long as somebody writes"
+
+    pump = Pump(reading, store)
+    with subprocess.Popen(["yes"], stdout=writing) as stranger:
+        os.close(writing)
+        await until(lambda: _held(reading) >= 1 << 15, "the pipe is filled")
+        most = kept.stat().st_size + (4 << 20) if kept.exists() else 4 << 20
+        try:
+            pump.finish()
+        finally:
+            stranger.kill()
+    assert kept.read_bytes().startswith(b"last words\n")

@@ -1,7 +1,9 @@
 """The launcher, its reapers and real processes."""
 
 import asyncio
+import contextlib
 import os
+import resource
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -207,3 +209,29 @@ async def test_close_ends_everything(launch: Launch) -> None:
     await launcher.close()
     await until(lambda: not [pid for pid in members if below(pid)], "nothing lives", seconds=5)
     agent.close_descriptors()
+
+
+async def test_a_host_without_descriptors_loses_none(launcher: Launcher, launch: Launch) -> None:
+    """However often it is asked while none is left: a typed error, the same number open, and the next agent runs."""
+    await over(await launcher.spawn(launch))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    before = descriptors()
+    for free in range(10):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + free, hard))  # noqa: PTH208
+        held = []
+        try:
+            with contextlib.suppress(OSError):
+                while True:
+                    held.append(os.open(os.devnull, os.O_RDONLY))
+            for fd in held[:free]:
+                os.close(fd)
+            del held[:free]
+            if free < 7:  # null, two pipes, a socket pair
+                with pytest.raises(SpawnFailed, match="no descriptor"):
+                    await launcher.spawn(launch)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            for fd in held:
+                os.close(fd)
+        assert descriptors() == before
+    assert await over(await launcher.spawn(launch)) == (0, None, "")

@@ -1,0 +1,85 @@
+"""Strangers at the socket of a real agent-host."""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.orchestrator.local_process import connect
+from agentbox.agents.door import SECONDS, STRANGERS
+from agentbox.testing.agent_host import AgentHostBox
+from agentbox.testing.until import until
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
+    made = AgentHostBox(tmp_path_factory.mktemp("box"))
+    made.start()
+    yield made
+    made.stop()
+
+
+def stranger(box: AgentHostBox, stack: ExitStack) -> socket.socket:
+    made = stack.enter_context(socket.socket(socket.AF_UNIX))
+    made.connect(str(box.paths.agent_host_socket))
+    made.settimeout(SECONDS + 5)
+    return made
+
+
+def told_off(peer: socket.socket) -> bool:
+    """Waits until the other end is closed; False if it says anything."""
+    try:
+        return peer.recv(1) == b""
+    except ConnectionResetError:  # it left with something unread
+        return True
+
+
+def descriptors(box: AgentHostBox) -> int:
+    return len(os.listdir(f"/proc/{box.pid}/fd"))  # noqa: PTH208
+
+
+async def ping(box: AgentHostBox) -> None:
+    client, _ = await connect(box.paths, Deadline.after(5))
+    await client.call("ping", {}, Deadline.after(5))
+    await client.close()
+
+
+async def test_a_long_first_line_is_not_read(box: AgentHostBox) -> None:
+    """The connection is closed after a few of the bytes, whatever more there is."""
+    with ExitStack() as stack:
+        peer = stranger(box, stack)
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            await asyncio.to_thread(peer.sendall, bytes(64 << 20))
+    await ping(box)
+
+
+async def test_a_word_that_is_no_request_ends_it(box: AgentHostBox) -> None:
+    """A notification is answered by nobody: a stranger cannot stay by one."""
+    with ExitStack() as stack:
+        peer = stranger(box, stack)
+        peer.sendall(b'{"jsonrpc":"2.0","method":"agent.event","params":{"subscription":1}}\n')
+        assert await asyncio.to_thread(told_off, peer)
+
+
+async def test_silence_ends_it(box: AgentHostBox) -> None:
+    """After its time, and no sooner than it needs."""
+    with ExitStack() as stack:
+        peer, began = stranger(box, stack), time.monotonic()
+        assert await asyncio.to_thread(told_off, peer)
+        assert SECONDS - 0.5 < time.monotonic() - began < SECONDS + 2
+
+
+async def test_a_crowd_keeps_nobody_out(box: AgentHostBox) -> None:
+    """Five times as many as there is room for: only the newest stay, callers come in, and all descriptors come back."""
+    before = descriptors(box)
+    with ExitStack() as stack:
+        crowd = [stranger(box, stack) for _ in range(5 * STRANGERS)]
+        await until(lambda: descriptors(box) <= before + STRANGERS, "the oldest are gone")
+        await ping(box)
+        assert await asyncio.to_thread(told_off, crowd[0])
+    await until(lambda: descriptors(box) <= before, "all are gone")

@@ -1,0 +1,38 @@
+"""Orders to a reaper whose leader is gone."""
+
+import subprocess
+import sys
+
+# The leader was reaped, and its number is another process's by now: one that the order must not reach.
+CODE = """
+import json, os, signal, socket, sys
+from agentbox.sandbox.reaper import Reaper
+near, far = socket.socketpair()
+reaper = Reaper(far)
+child = os.fork()
+if child == 0:
+    signal.pause()
+reaper.leader, reaper.status = child, {status}
+near.send(json.dumps({{"do": "signal", "signal": int(signal.SIGKILL)}}).encode() + b"\\n")
+reaper._obey()
+os.kill(child, signal.SIGTERM)
+print(os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL)
+"""
+
+
+def reached(status: str) -> bool:
+    """Whether the process of that number got the KILL; `status` is the leader's, None while it lives."""
+    code = CODE.format(status=status)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=20)
+    assert done.stdout, done.stderr
+    return done.stdout == "True\n"
+
+
+def test_a_signal_reaches_the_leader() -> None:
+    """While it lives: the control of the next test."""
+    assert reached("None")
+
+
+def test_a_signal_never_reaches_a_recycled_pid() -> None:
+    """Nothing is sent to a number that the kernel may have given away."""
+    assert not reached("0")
