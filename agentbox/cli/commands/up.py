@@ -15,7 +15,7 @@ from agentbox.cli.stages.lock import lock_and_fetch
 from agentbox.cli.stages.start import Wish
 from agentbox.cli.stages.validate import validated
 from agentbox.engine.bring import check
-from agentbox.engine.choose import NAMES, Engine
+from agentbox.engine.choose import LATER, NAMES, Engine
 from agentbox.engine.docker import Docker
 from agentbox.engine.old_images import remove_old_images
 from agentbox.engine.project import project_folder
@@ -29,7 +29,13 @@ if TYPE_CHECKING:
 
 @click.command(name="up")
 @click.option(
-    "--engine", "asked", type=click.Choice(NAMES), default="auto", show_default=True, help="What runs the box."
+    "--engine",
+    "asked",
+    type=click.Choice((*NAMES, LATER)),
+    default="auto",
+    show_default=True,
+    metavar=f"[{'|'.join(NAMES)}]",
+    help="What runs the box.",
 )
 @click.option(
     "--build", "force_build", is_flag=True, help="Build even if the loaded image was made of the same inputs."

@@ -1,0 +1,32 @@
+"""Which engine is taken, and what is said of one that is not."""
+
+import pytest
+
+from agentbox.engine.choose import choose
+from agentbox.engine.docker import Docker
+from agentbox.engine.process import Process
+from agentbox.engine.state import BoxRecord
+from agentbox.errors import AgentboxError, ExitCode
+
+LAST = BoxRecord(engine="process", name="box", api_url="")
+
+
+def test_what_is_asked_for_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then AGENTBOX_ENGINE, then what the box last used, then docker."""
+    monkeypatch.setenv("AGENTBOX_ENGINE", "process")
+    assert isinstance(choose("docker", LAST).engine, Docker)
+    assert isinstance(choose("auto", None).engine, Process)
+    monkeypatch.delenv("AGENTBOX_ENGINE")
+    assert isinstance(choose("auto", LAST).engine, Process)
+    assert isinstance(choose("auto", None).engine, Docker)
+
+
+@pytest.mark.parametrize(("name", "words"), [("podman", "with podman: this release"), ("lxc", "none of that name")])
+def test_what_is_not_run_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, words: str) -> None:
+    """Asked for or by AGENTBOX_ENGINE: exit 2, one sentence, and what to use."""
+    for asked, variable in ((name, ""), ("auto", name)):
+        monkeypatch.setenv("AGENTBOX_ENGINE", variable)
+        with pytest.raises(AgentboxError, match=words) as refused:
+            choose(asked, None)
+        assert refused.value.exit_code is ExitCode.USAGE
+        assert "docker" in refused.value.hint
