@@ -35,6 +35,7 @@ async def apply_mounted(services: "Services") -> Applied:
         if old != new:
             services.container.reconfigure(slot, new)
     services.plan = plan
+    services.tasks.hold(plan)
     services.drift.wake()
     return _applied(found)
 

@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 from helpers import sh, until
@@ -24,14 +24,14 @@ from agentbox.testing.prefix_box import PrefixBox
 PORTS = (free_port(), free_port())
 
 
-def text(orchestrator: str = "", limits: str = "") -> bytes:
-    """A manifest with these keys of `[adapters.orchestrator]` and `[limits]`."""
+def text(orchestrator: str = "", limits: str = "", beads: str = "") -> bytes:
+    """A manifest with these keys of `[adapters.orchestrator]`, `[limits]` and `[adapters.beads]`."""
     port, metrics = PORTS
     return f"""
 meta = {{ schema_version = 1, name = "applied" }}
 api = {{ port = {port}, token_env = "BOX_TOKEN" }}
 observability.metrics_port = {metrics}
-adapters = {{ pods.use = "off", memory.use = "off", orchestrator = {{ {orchestrator} }} }}
+adapters = {{ pods.use = "off", memory.use = "off", orchestrator = {{ {orchestrator} }}, beads = {{ {beads} }} }}
 limits = {{ {limits} }}
 """.encode()
 
@@ -119,6 +119,20 @@ def _lasted(sealed: Sealed, agent: str) -> float:
     if not (asked and ended):
         return 0.0
     return (datetime.fromisoformat(ended[0]) - datetime.fromisoformat(asked[0])).total_seconds()
+
+
+def test_tasks_are_leased_as_was_applied(sealed: Sealed) -> None:
+    """A task that begins after the change holds its bead for the new time."""
+
+    def leased() -> float:
+        task = sealed.client.submit_task(sh("sleep 60")).task_id
+        expires = until(lambda: sealed.client.call("show_bead", {"id": task})["lease_expires_at"])
+        return (datetime.fromisoformat(expires) - datetime.now(UTC)).total_seconds()
+
+    assert 50 < leased() <= 60
+    sealed.box.paths.manifest.write_bytes(text(beads="lease_seconds = 600"))
+    assert sealed.client.call("config_apply")["live"] == ["adapters.beads.lease_seconds"]
+    assert 590 < until(leased) <= 600
 
 
 def test_a_boot_takes_the_mounted_bounds(sealed: Sealed) -> None:

@@ -44,7 +44,7 @@ class Tasks:
         self._box = f"urn:agentbox:box:{plan.name}"
         self._container = container
         self._spool = Spool(paths.task_spool)
-        self._lease_seconds = int(plan.slots["beads"].options.get("lease_seconds") or DEFAULT_LEASE)
+        self.hold(plan)
         self._runs: dict[str, Run] = {}
         self.output = Output(container, self.show, self._runs.get)
         self._fresh: set[str] = set()  # refs that are being submitted: not to be begun yet
@@ -55,6 +55,10 @@ class Tasks:
         self._kept: list[Entry] = []  # of an earlier process, not begun here
         self._stuck: set[str] = set()  # beads that the store lets nobody close: not begun again by this process
         self.left = 0  # runs that the next boot has to close
+
+    def hold(self, plan: Plan) -> None:
+        """What begins from now on is leased as this plan says."""
+        self._lease_seconds = int(plan.slots["beads"].options.get("lease_seconds") or DEFAULT_LEASE)
 
     def start(self) -> None:
         """Takes up what ran when the last process ended, then looks for more. Raises OSError for the spool."""
