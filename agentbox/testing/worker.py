@@ -78,6 +78,31 @@ async def append_until_full(adapter: Any, most_bytes: str) -> None:
         say({"seq": event.seq, "hash": event.hash})
 
 
+async def fill_disk(adapter: Any, directory: str) -> None:
+    """Appends until the file system of `directory` is full, makes room by removing a file there, and appends again."""
+    ballast = Path(directory) / "ballast"
+    ballast.write_bytes(bytes(2 << 20))
+    full = False
+    while True:
+        try:
+            (event,) = await adapter.append([NewEvent(type="test.work", data={"fill": "x" * 777})])
+        except AdapterError as error:
+            say({"error": type(error).__name__, "health": (await adapter.health()).state})
+            full = True
+            ballast.unlink()
+            continue
+        say({"seq": event.seq, "hash": event.hash})
+        if full:
+            break
+    found = await adapter.read(limit=1000)
+    records = list(found.events)
+    while found.next_since < found.head_seq:
+        found = await adapter.read(since=found.next_since, limit=1000)
+        records += found.events
+    report = await adapter.verify()
+    say({"health": (await adapter.health()).state, "ok": report.ok, "hashes": [event.hash for event in records]})
+
+
 async def write_objects(adapter: Any, tasks: str = "8") -> None:
     """Writes a few objects again and again in several tasks, each task its own, until killed."""
 
@@ -114,7 +139,7 @@ async def store_entries(adapter: Any, most: str = "1000000", prefix: str = "k") 
 
 
 WORK: Mapping[str, Callable[..., Awaitable[None]]] = {
-    "create-beads": create_beads, "claim-all": claim_all, "show-ready": show_ready, "append-events": append_events, "append-until-full": append_until_full, "write-objects": write_objects, "count-up": count_up, "store-entries": store_entries,
+    "create-beads": create_beads, "claim-all": claim_all, "show-ready": show_ready, "append-events": append_events, "append-until-full": append_until_full, "fill-disk": fill_disk, "write-objects": write_objects, "count-up": count_up, "store-entries": store_entries,
 }  # fmt: skip
 
 

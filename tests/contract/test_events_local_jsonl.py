@@ -1,5 +1,10 @@
 """events local-jsonl keeps the contract of the slot, whichever way it syncs."""
 
+import json
+import subprocess
+import sys
+
+import pytest
 import pytest_asyncio
 
 from agentbox.testing.contracts.events import EventsContract
@@ -46,3 +51,28 @@ def test_the_vector_of_the_specification():
     members = {name: rfc8785.dumps(value) for name, value in record.items()}
     _, digest = link(members, 0, datetime(2026, 1, 1, tzinfo=UTC), GENESIS)
     assert digest == "d1c1ba08673ee380b436de4b225a66b6c6e1b9bd52f4f5d25e40a512cc373253"
+
+
+@pytest.mark.parametrize("sync", ["group", "always"])
+def test_a_full_file_system(tmp_path, sync):
+    """V13 on a tmpfs of 5 MiB that is really full: QuotaExceeded, health down, every record that was acknowledged is
+    there; with room again the same journal goes on without a restart."""
+    script = """
+        mount -t tmpfs -o size=5m none "$1" &&
+        exec "$2" -m agentbox.testing.worker events local-jsonl "$1" "$3" fill-disk "$1"
+    """
+    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", script, "sh"]
+    done = subprocess.run(
+        [*words, str(tmp_path), sys.executable, json.dumps({"fsync": sync})],
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    *told, end = [json.loads(line) for line in done.stdout.splitlines()]
+    errors = [line for line in told if "error" in line]
+    assert errors == [{"error": "QuotaExceeded", "health": "down"}]
+    acknowledged = [line for line in told if "seq" in line]
+    assert len(acknowledged) > 1000
+    assert (end["health"], end["ok"]) == ("ok", True)
+    assert [line["hash"] for line in acknowledged] == [end["hashes"][line["seq"]] for line in acknowledged]
+    assert told.index(errors[0]) == len(told) - 2

@@ -8,9 +8,10 @@ from agentbox.testing.contracts.events_append import AppendClauses
 from agentbox.testing.contracts.events_common import new
 from agentbox.testing.contracts.events_files import FileClauses
 from agentbox.testing.contracts.events_read import ReadClauses
+from agentbox.testing.contracts.events_recovery import RecoveryClauses
 
 
-class EventsContract(AppendClauses, ReadClauses, FileClauses, CommonContract):
+class EventsContract(AppendClauses, ReadClauses, FileClauses, RecoveryClauses, CommonContract):
     """All of them."""
 
     contract = Events

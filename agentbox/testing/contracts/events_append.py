@@ -104,8 +104,11 @@ class AppendClauses:
         (event,) = await adapter.append([new()])
         assert any(event.hash.encode() in path.read_bytes() for path in store.directory.glob("*.jsonl"))
 
-    async def test_V07_kills_lose_nothing_acknowledged(self, store: Any) -> None:
-        """SIGKILL of the writer at 20 different moments: every acknowledged record is there, the chain holds."""
+    @pytest.mark.parametrize("segment_size", [256 << 20, 20_000])
+    async def test_V07_kills_lose_nothing_acknowledged(self, store: Any, segment_size: int) -> None:
+        """SIGKILL of the writer at 20 different moments: every acknowledged record is there, the chain holds. Also when
+        a segment is sealed every 30 records."""
+        store.with_options(segment_size=segment_size)
         told: dict[int, str] = {}
         for kill in range(KILLS):
             async with store.worker("append-events") as worker:

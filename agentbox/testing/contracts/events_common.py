@@ -1,5 +1,6 @@
 """What the parts of the events suite share."""
 
+from pathlib import Path
 from typing import Any
 
 from agentbox.adapters.events.contract import Event, NewEvent
@@ -29,3 +30,21 @@ async def everything(adapter: Any) -> list[Event]:
         since = batch.next_since
         if since >= batch.head_seq:
             return found
+
+
+async def three_days(store: Any, adapter: Any, clock: Any, count: int = 40) -> Path:
+    """Two sealed segments and one that is open; returns the closed journal's folder."""
+    for _ in range(3):
+        await fill(adapter, count)
+        clock.advance(86400)
+    await store.close_all()
+    directory: Path = store.directory
+    return directory
+
+
+def edit(path: Path, change: Any) -> None:
+    """Rewrites a file by its lines."""
+    mode = path.stat().st_mode
+    path.chmod(0o600)
+    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+    path.chmod(mode)

@@ -1,4 +1,4 @@
-"""V8 to V11 and V13: the journal as files. An implementation without files of its own does not take these."""
+"""V9 to V13: the journal as files. An implementation without files of its own does not take these."""
 
 import asyncio
 import hashlib
@@ -16,77 +16,11 @@ from agentbox.adapters.events.prune import prune
 from agentbox.adapters.events.segments import segment_files
 from agentbox.adapters.events.verify import verify
 from agentbox.testing.contracts.common import refused
-from agentbox.testing.contracts.events_common import everything, fill, new
-
-
-async def three_days(store: Any, adapter: Any, clock: Any, count: int = 40) -> Path:
-    """Two sealed segments and one that is open; returns the closed journal's folder."""
-    for _ in range(3):
-        await fill(adapter, count)
-        clock.advance(86400)
-    await store.close_all()
-    directory: Path = store.directory
-    return directory
-
-
-def edit(path: Path, change: Any) -> None:
-    """Rewrites a file by its lines."""
-    mode = path.stat().st_mode
-    path.chmod(0o600)
-    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
-    path.chmod(mode)
+from agentbox.testing.contracts.events_common import edit, everything, fill, new, three_days
 
 
 class FileClauses:
-    """Segments, seals, recovery, verification."""
-
-    async def test_V08_a_torn_tail_is_cut_kept_and_told(self, store: Any, adapter: Any) -> None:
-        """The journal goes on after the last whole record; the rest is in `<segment>.torn`."""
-        events = await fill(adapter, 5)
-        await store.close_all()
-        (path,) = segment_files(store.directory)
-        torn = path.read_bytes().splitlines()[-1][:100]
-        with path.open("ab") as stream:
-            stream.write(torn)
-        adapter = await store.open()
-        *before, told = await everything(adapter)
-        assert before == events
-        assert (told.type, told.data) == (
-            "journal.recovered",
-            {"segment": path.name, "bytes": 100, "sha256": hashlib.sha256(torn).hexdigest()},
-        )
-        assert path.with_suffix(".torn").read_bytes() == torn
-        assert (await adapter.verify()).ok
-
-    @pytest.mark.parametrize("line", [0, 700, 1500])
-    async def test_V08_damage_elsewhere_is_refused_and_left_alone(self, store: Any, adapter: Any, line: int) -> None:
-        """Open raises IntegrityError with the place, and no byte of any file changes."""
-        await fill(adapter, 1600)
-        await store.close_all()
-        (path,) = segment_files(store.directory)
-        edit(path, lambda lines: [*lines[:line], lines[line].replace(b'"n":', b'"m":'), *lines[line + 1 :]])
-        files = {item: item.read_bytes() for item in store.directory.iterdir() if item.name != ".lock"}
-        with pytest.raises(IntegrityError) as caught:
-            await store.open()
-        assert (caught.value.members["segment"], caught.value.members["line"]) == (path.name, line + 1)
-        await store.close_all()
-        assert {item: item.read_bytes() for item in store.directory.iterdir() if item.name != ".lock"} == files
-
-    async def test_V08_the_index_can_be_derived(self, store: Any, adapter: Any) -> None:
-        """Without it, with a wrong one, with a torn one: the same records, and the same index in the end."""
-        events = await fill(adapter, 2500)
-        await store.close_all()
-        index = segment_files(store.directory)[0].with_suffix(".idx")
-        right = index.read_bytes()
-        assert right.count(b"\n") == 3
-        for wrong in (None, b"", right[:-7], right.replace(b'"offset":', b'"offset":1'), b"nonsense\n"):
-            index.unlink()
-            if wrong is not None:
-                index.write_bytes(wrong)
-            adapter = await store.open()
-            assert await everything(adapter) == events
-            await store.close_all()
-            assert index.read_bytes() == right
+    """Segments, seals, verification, room."""
 
     async def test_V09_segments_are_days(self, store: Any, adapter: Any, clock: Any) -> None:
         """A new day begins a new segment; the old one ends with its seal record, is read-only and has a seal file."""
@@ -113,21 +47,6 @@ class FileClauses:
         assert (await adapter.verify()).ok
         adapter = await store.reopen()
         assert [e for e in await everything(adapter) if e.type == "test.thing"] == events
-
-    async def test_V09_a_crash_between_the_seal_record_and_its_file_is_finished(
-        self, store: Any, adapter: Any, clock: Any
-    ) -> None:
-        """Open writes the seal that is missing for the last segment."""
-        directory = await three_days(store, adapter, clock)
-        last, full = segment_files(directory)[-1], segment_files(directory)[-2]
-        last.unlink()
-        last.with_suffix(".idx").unlink(missing_ok=True)
-        full.with_suffix(".seal.json").unlink()
-        full.chmod(0o600)
-        adapter = await store.open()
-        assert full.with_suffix(".seal.json").exists()
-        await adapter.append([new()])
-        assert (await adapter.verify()).ok
 
     async def test_V10_one_writer(self, store: Any, adapter: Any) -> None:
         """A second one is refused with the holder's pid, in this process and in another; readers need no lock."""

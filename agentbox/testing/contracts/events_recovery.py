@@ -1,0 +1,91 @@
+"""V8 and what a crash leaves of V9: opening a journal that nobody closed."""
+
+import hashlib
+import os
+from typing import Any
+
+import pytest
+
+from agentbox.adapters.errors import IntegrityError
+from agentbox.adapters.events.segments import segment_files
+from agentbox.testing.contracts.events_common import edit, everything, fill, new, three_days
+
+
+class RecoveryClauses:
+    """Torn tails, damage, indexes, seals."""
+
+    @pytest.mark.parametrize("length", [1, 100, -1])
+    async def test_V08_a_torn_tail_is_cut_kept_and_told(self, store: Any, adapter: Any, length: int) -> None:
+        """The journal goes on after the last whole record; the rest is in `<segment>.torn`, also when only the newline is
+        missing."""
+        events = await fill(adapter, 5)
+        await store.close_all()
+        (path,) = segment_files(store.directory)
+        torn = path.read_bytes().splitlines(keepends=True)[-1][:length]
+        with path.open("ab") as stream:
+            stream.write(torn)
+        adapter = await store.open()
+        *before, told = await everything(adapter)
+        assert before == events
+        assert (told.type, told.data) == (
+            "journal.recovered",
+            {"segment": path.name, "bytes": len(torn), "sha256": hashlib.sha256(torn).hexdigest()},
+        )
+        assert path.with_suffix(".torn").read_bytes() == torn
+        assert (await adapter.verify()).ok
+
+    async def test_V08_a_segment_may_begin_torn(self, store: Any, adapter: Any, clock: Any) -> None:
+        """Its first record was never acknowledged: the journal goes on after the segment before it."""
+        directory = await three_days(store, adapter, clock)
+        newest = segment_files(directory)[-1]
+        os.truncate(newest, 60)
+        newest.with_suffix(".idx").unlink()
+        adapter = await store.open()
+        (told,) = (await adapter.read(since=81)).events
+        assert (told.seq, told.type, told.data["bytes"]) == (82, "journal.recovered", 60)
+        assert (await adapter.verify()).ok
+
+    @pytest.mark.parametrize("line", [0, 700, 1500])
+    async def test_V08_damage_elsewhere_is_refused_and_left_alone(self, store: Any, adapter: Any, line: int) -> None:
+        """Open raises IntegrityError with the place, and no byte of any file changes."""
+        await fill(adapter, 1600)
+        await store.close_all()
+        (path,) = segment_files(store.directory)
+        edit(path, lambda lines: [*lines[:line], lines[line].replace(b'"n":', b'"m":'), *lines[line + 1 :]])
+        files = {item: item.read_bytes() for item in store.directory.iterdir() if item.name != ".lock"}
+        with pytest.raises(IntegrityError) as caught:
+            await store.open()
+        assert (caught.value.members["segment"], caught.value.members["line"]) == (path.name, line + 1)
+        await store.close_all()
+        assert {item: item.read_bytes() for item in store.directory.iterdir() if item.name != ".lock"} == files
+
+    async def test_V08_the_index_can_be_derived(self, store: Any, adapter: Any) -> None:
+        """Without it, with a wrong one, with a torn one: the same records, and the same index in the end."""
+        events = await fill(adapter, 2500)
+        await store.close_all()
+        index = segment_files(store.directory)[0].with_suffix(".idx")
+        right = index.read_bytes()
+        assert right.count(b"\n") == 3
+        for wrong in (None, b"", right[:-7], right.replace(b'"offset":', b'"offset":1'), b"nonsense\n"):
+            index.unlink()
+            if wrong is not None:
+                index.write_bytes(wrong)
+            adapter = await store.open()
+            assert await everything(adapter) == events
+            await store.close_all()
+            assert index.read_bytes() == right
+
+    async def test_V09_a_crash_between_the_seal_record_and_its_file_is_finished(
+        self, store: Any, adapter: Any, clock: Any
+    ) -> None:
+        """Open writes the seal that is missing for the last segment."""
+        directory = await three_days(store, adapter, clock)
+        last, full = segment_files(directory)[-1], segment_files(directory)[-2]
+        last.unlink()
+        last.with_suffix(".idx").unlink(missing_ok=True)
+        full.with_suffix(".seal.json").unlink()
+        full.chmod(0o600)
+        adapter = await store.open()
+        assert full.with_suffix(".seal.json").exists()
+        await adapter.append([new()])
+        assert (await adapter.verify()).ok
