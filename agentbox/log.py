@@ -24,7 +24,10 @@ def configure(program: str, level: str = "info") -> None:
     ]
     structlog.configure(
         processors=[*shared, structlog.processors.JSONRenderer(sort_keys=True)],
-        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        # structlog knows no level below debug: `trace` is all that it has, and what libraries say below debug.
+        wrapper_class=structlog.make_filtering_bound_logger(
+            threshold if threshold >= logging.DEBUG else logging.NOTSET
+        ),
         logger_factory=structlog.PrintLoggerFactory(sys.stdout),
         cache_logger_on_first_use=True,
     )

@@ -23,6 +23,7 @@ from agentbox.adapters.beads.contract import BeadSpec
 from agentbox.adapters.container import Container
 from agentbox.adapters.events.contract import NewEvent
 from agentbox.adapters.metrics import Metrics
+from agentbox.log import configure
 from agentbox.privacy import guard_of
 from agentbox.settings import Paths
 
@@ -41,7 +42,8 @@ Call = Callable[[], Awaitable[Any]]
 
 
 def container(prefix: Path) -> Container:
-    """The slots of a box, without a box."""
+    """The slots of a box, without a box; its log says what a box's says."""
+    configure("bench", "info")
     paths = Paths(prefix)
     configs = {slot: SlotConfig(slot=slot, use=USES[slot], required=False, paths=paths, box="bench") for slot in SLOTS}
     return Container(configs, Deps(metrics=Metrics()), guard_of(PRIVACY))

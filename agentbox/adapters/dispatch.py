@@ -3,8 +3,8 @@
 import asyncio
 import hashlib
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,7 +12,6 @@ from agentbox.adapters import context
 from agentbox.adapters.base import Adapter, SlotConfig, SlotName
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import (
-    AdapterDisabled,
     AdapterError,
     AdapterTimeout,
     AdapterWriteRejected,
@@ -22,17 +21,12 @@ from agentbox.adapters.errors import (
 from agentbox.adapters.journal import Journal
 from agentbox.adapters.methods import CONTRACTS, METHODS, MethodSpec
 from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.observe import Call, observed, outcome_of
 from agentbox.adapters.off import Off
-from agentbox.adapters.spans import NoSpans, Span, Spans
+from agentbox.adapters.spans import NoSpans, Spans
 from agentbox.adapters.wire import refuse, to_wire
 from agentbox.canonical import canonical_json
 from agentbox.privacy import Cleaned, Flow, Guard, Rejected
-
-OUTCOMES = {
-    400: "invalid", 403: "denied", 404: "not_found", 409: "conflict", 410: "precondition", 412: "precondition",
-    413: "invalid", 415: "invalid", 422: "invalid", 429: "quota", 504: "timeout", 507: "quota",
-}  # fmt: skip
-
 
 CONNECTION = (SlotUnavailable, BackendError, AdapterTimeout)
 
@@ -66,31 +60,6 @@ class Tools:
     journal: Journal
     events_required: bool
     spans: Spans = field(default_factory=NoSpans)
-
-
-def outcome_of(error: BaseException) -> str:
-    """The word of `outcome` for a failure."""
-    match error:
-        case AdapterDisabled():
-            return "disabled"
-        case SlotUnavailable():
-            return "unavailable"
-        case AdapterWriteRejected():
-            return "rejected"
-        case AdapterError():
-            return OUTCOMES.get(error.status, "error")
-        case asyncio.CancelledError():
-            return "cancelled"
-    return "error"
-
-
-@dataclass(slots=True)
-class Call:
-    """One call on its way through the stages."""
-
-    impl: str
-    span: Span
-    reached: bool = False  # an adapter was called, and no stand-in that refuses
 
 
 class Pipeline:
@@ -157,27 +126,8 @@ class Pipeline:
         bound = self._signatures[spec.name].bind(None, *args, **kwargs)
         return {name: value for name, value in bound.arguments.items() if name != "self"}
 
-    @contextmanager
-    def _observe(self, spec: MethodSpec) -> Iterator[Call]:
-        here, loop, metrics = context.current(), asyncio.get_running_loop(), self._tools.metrics
-        attributes = {
-            "agentbox.request_id": here.request_id,
-            "agentbox.agent_id": here.agent_id or "",
-            "agentbox.session_id": here.session_id or "",
-        }
-        started, outcome = loop.time(), "ok"
-        with self._tools.spans.span(f"agentbox.adapter.{self._slot}.{spec.name}", attributes) as span:
-            call = Call(self._source.cfg.use, span)
-            try:
-                yield call
-            except BaseException as error:
-                outcome = outcome_of(error)
-                span.set("error.type", error.code if isinstance(error, AdapterError) else type(error).__name__)
-                raise
-            finally:
-                span.set("adapter.impl", call.impl)
-                metrics.dispatch.labels(self._slot, spec.name, call.impl, outcome).inc()
-                metrics.duration.labels(self._slot, spec.name, call.impl).observe(loop.time() - started)
+    def _observe(self, spec: MethodSpec) -> AbstractContextManager[Call]:
+        return observed(self._slot, spec.name, self._source.cfg.use, self._tools.spans, self._tools.metrics)
 
     def _deadline(self, spec: MethodSpec, arguments: Mapping[str, Any]) -> "_Within":
         seconds = spec.deadline_s

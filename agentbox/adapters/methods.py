@@ -118,7 +118,7 @@ EVENTS = (
 )
 ORCHESTRATOR = (
     MethodSpec(
-        name="spawn", kind="write", scope="agents:write", deadline_s=10, idempotent=True, text_fields=_LABELS,
+        name="spawn", kind="write", scope="agents:write", deadline_s=10, idempotent=True, text_fields=(*_LABELS, "/stdin"),
         intent="agent.spawn.requested",
     ),
     _read("orchestrator", "list"),

@@ -40,7 +40,7 @@ _PEM = re.compile(
 _NAME = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key)"
 _WORDS = ("pass", "secret", "token", "key")  # one of them is in every such name
 _NAMED = re.compile(
-    rf"""{_NAME}["']?\s{{0,8}}(?::=|=>|[:=])\s{{0,8}}(?P<quote>["'])?(?P<value>(?!\[[A-Z_]+\])(?(quote)[^"'\n]|[^\s"',;&<>]){{6,4096}})""",
+    rf"""{_NAME}["']?\s{{0,8}}(?::=|=>|[:=])\s{{0,8}}(?:\[\s{{0,8}}(?=["']))?(?P<quote>["'])?(?P<value>(?!\[[A-Z_]+\])(?(quote)[^"'\n]|[^\s"',;&<>]){{6,4096}})""",
     re.IGNORECASE,
 )
 _SECRET_KEY = re.compile(rf"(?:^|[^a-z]|(?<=[a-z])(?=[A-Z])){_NAME}$", re.IGNORECASE)

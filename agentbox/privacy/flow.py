@@ -2,11 +2,14 @@
 
 import codecs
 import hashlib
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 
 from agentbox.privacy.findings import Span, masked
-from agentbox.privacy.guard import BASE_SECONDS, OVERLAP, SECONDS_PER_MIB, WINDOW, Guard, Rejected
+from agentbox.privacy.guard import BASE_SECONDS, LONGEST, OVERLAP, SECONDS_PER_MIB, WINDOW, Guard, Rejected
+
+_LAST_WORD = re.compile(r"\s\S*\Z")
 
 
 class Flow:
@@ -57,7 +60,7 @@ class Flow:
             self._text = False
             return unread.encode() + self._decoder.getstate()[0]
         self._rest += new
-        return b"" if len(self._rest) < WINDOW + OVERLAP else self._pass_on(len(self._rest) - OVERLAP)
+        return b"" if len(self._rest) < WINDOW + OVERLAP else self._pass_on(before_word(self._rest))
 
     def _no_text(self, raw: bytes) -> bytes:
         """What was held back, searched only where the body was a text until here; then the bytes as they are."""
@@ -103,3 +106,9 @@ class Flow:
         if self._strict:
             raise Rejected(why)
         self.failed += 1
+
+
+def before_word(text: str) -> int:
+    """How much to pass on: all but the overlap, and not the beginning of a token that is longer and may go on."""
+    upto, last = len(text) - OVERLAP, _LAST_WORD.search(text[-LONGEST:])
+    return upto if last is None else min(upto, len(text) - len(last.group()))

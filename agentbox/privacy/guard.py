@@ -1,5 +1,6 @@
 """The policy: what is redacted for which slot, and what happens when that cannot be done."""
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -15,6 +16,8 @@ Policy = Literal["strict", "soft", "off"]
 WHOLE = 1 << 20  # characters; a longer text is searched in windows
 WINDOW = 64 << 10
 OVERLAP = 1 << 10
+LONGEST = 16 << 10  # characters of the longest token, a JWT
+_SPACE = re.compile(r"\s")
 BASE_SECONDS = 0.05
 SECONDS_PER_MIB = 0.05
 
@@ -63,16 +66,31 @@ class Guard:
     def spans(self, text: str) -> list[Span]:
         """Every finding, long texts by windows."""
         if len(text) <= WHOLE:
-            return [span for detect in self.detectors.values() for span in detect(text)]
+            return self._search(text)
         found: set[Span] = set()
-        for start in range(0, len(text), WINDOW - OVERLAP):
-            window = text[start : start + WINDOW]
-            found.update(
-                Span(span.start + start, span.end + start, span.name)
-                for detect in self.detectors.values()
-                for span in detect(window)
-            )
+        start = 0
+        while start < len(text):
+            end = unbroken(text, min(start + WINDOW, len(text)))
+            for span in self._search(text, start, end):
+                # What reaches the end of its window, such as a private key, is searched again from a little before it.
+                again = max(0, span.start - OVERLAP)
+                found.update([span] if span.end < end else self._search(text, again, again + WINDOW))
+            start = end - OVERLAP if end < len(text) else end
         return sorted(found)
+
+    def _search(self, text: str, start: int = 0, end: int | None = None) -> list[Span]:
+        window = text[start:end]
+        return [
+            Span(span.start + start, span.end + start, span.name)
+            for detect in self.detectors.values()
+            for span in detect(window)
+        ]
+
+
+def unbroken(text: str, end: int) -> int:
+    """That place, or a little after it, where no word is cut: a token may be longer than the overlap of two windows."""
+    space = _SPACE.search(text, end, end + LONGEST)
+    return space.start() if space is not None else min(end + LONGEST, len(text))
 
 
 class _Search:

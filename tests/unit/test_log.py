@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import logging, structlog
 from agentbox.log import configure
@@ -21,9 +23,10 @@ except ValueError:
 """
 
 
-def lines() -> list[dict[str, object]]:
+def lines(level: str = "info") -> list[dict[str, object]]:
     """The JSON lines of one small program."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    program = PROGRAM.replace('"info"', f'"{level}"')
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -42,3 +45,11 @@ def test_a_traceback_shows_no_variable() -> None:
     assert "went wrong" in json.dumps(failed)
     assert "work" in json.dumps(failed)
     assert "canary-secret" not in json.dumps(failed)
+
+
+@pytest.mark.parametrize(
+    ("level", "first"), [("trace", "unseen"), ("debug", "unseen"), ("info", "hello"), ("error", "failed")]
+)
+def test_every_level_of_the_manifest(level: str, first: str) -> None:
+    """Each word of observability.log_level is a level that a program starts with."""
+    assert lines(level)[0]["event"] == first

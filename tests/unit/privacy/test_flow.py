@@ -82,3 +82,18 @@ async def test_a_failing_search_refuses_or_is_counted():
         await through(Guard(detectors={"secret": broken}, policies={"pods": "strict"}), b"a", 1)
     found, flow = await through(Guard(detectors={"secret": broken}, policies={"pods": "soft"}), b"a", 1)
     assert (found, flow.failed) == (b"a", 1)
+
+
+PEM = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n" * 80 + "-----END PRIVATE KEY-----"
+JWT = f"eyJ{'a1-_' * 700}.eyJ{'b2-_' * 700}.{'c3-_' * 100}"
+
+
+@pytest.mark.parametrize("long", [PEM, JWT])
+@pytest.mark.parametrize("before", [0, 1000, 2000, 3000, 3300, 6000])
+async def test_a_finding_longer_than_the_overlap(long, before):
+    """A key of 3 KiB, a token of 6 KiB: whole, whichever edge they lie on."""
+    at = WINDOW - before
+    body = ("x" * (at - 1) + " " + long + " " + "y " * WINDOW).encode()
+    for size in (1000, WINDOW, len(body)):
+        found, _ = await through(guard(), body, size)
+        assert found == ("x" * (at - 1) + " [SECRET] " + "y " * WINDOW).encode()

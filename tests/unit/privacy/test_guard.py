@@ -89,6 +89,19 @@ def test_long_texts_are_searched_in_windows():
         assert [(span.start, span.end) for span in found] == [(at // 2 * 2, at // 2 * 2 + len(KEY))]
 
 
+PEM = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n" * 80 + "-----END PRIVATE KEY-----"
+JWT = f"eyJ{'a1-_' * 700}.eyJ{'b2-_' * 700}.{'c3-_' * 100}"
+
+
+@pytest.mark.parametrize("long", [PEM, JWT])
+@pytest.mark.parametrize("before", [0, 1000, 2000, 3000, 3300])
+def test_a_long_finding_is_found_across_a_window(long, before):
+    """A key of 3 KiB is longer than the overlap; nothing of it is left, and nothing around it goes."""
+    at = (64 << 10) - before
+    text = "x" * (at - 1) + " " + long + " " + "y " * (1 << 19)
+    assert [(span.start, span.end) for span in guard("strict", ("secret",)).spans(text)] == [(at, at + len(long))]
+
+
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [({"entities": ["person"]}, "person"), ({"mode": "local-cpu"}, "local-cpu")],

@@ -1,0 +1,173 @@
+"""Each method of each slot, by its local class and by `off`, is told in the same way: a span, a count, a time, a line of the
+log, with labels from lists that are closed. The table of methods is walked, so that a new one is held to it."""
+
+import json
+import logging
+from contextlib import contextmanager
+
+import pytest
+import structlog
+from prometheus_client.parser import text_string_to_metric_families as families
+
+from agentbox.adapters.base import SLOTS
+from agentbox.adapters.context import CallContext, calling
+from agentbox.adapters.errors import AdapterError
+from agentbox.adapters.methods import METHODS
+from agentbox.adapters.metrics import BUCKETS
+from agentbox.adapters.observe import LOUD, OUTCOMES
+from agentbox.adapters.registry import allowed
+from agentbox.testing.contracts.beads import BeadsContract
+from agentbox.testing.contracts.events import EventsContract
+from agentbox.testing.contracts.memory import MemoryContract
+from agentbox.testing.contracts.orchestrator import OrchestratorContract
+from agentbox.testing.contracts.pods import PodsContract
+
+SUITES = {
+    "beads": BeadsContract, "pods": PodsContract, "memory": MemoryContract, "events": EventsContract,
+    "orchestrator": OrchestratorContract,
+}  # fmt: skip
+LOCAL = {
+    "beads": "local-sqlite", "pods": "local-fs", "memory": "local-sqlite", "events": "local-jsonl",
+    "orchestrator": "local-process",
+}  # fmt: skip
+WORDS = {"ok", "disabled", "unavailable", "rejected", "cancelled", "error", *OUTCOMES.values()}
+WALK = [(slot, spec) for slot in SLOTS for spec in METHODS[slot]]
+WHO = {"request_id": "the-request", "agent_id": "the-agent", "session_id": "the-session"}
+
+
+class Recorder:
+    """Spans, as a list."""
+
+    def __init__(self):
+        self.spans = []
+
+    @contextmanager
+    def span(self, name, attributes):
+        kept = dict(attributes)
+        self.spans.append((name, kept))
+        yield type("Span", (), {"set": lambda _, key, value: kept.__setitem__(key, value)})()
+
+
+@pytest.fixture
+def lines():
+    """What is logged, as data, at every level."""
+    with structlog.testing.capture_logs() as found:
+        yield found
+
+
+async def call(container, slot, spec):
+    """Calls a method with the arguments of its contract suite; returns how it went, as a word or an error's code."""
+    args, kwargs = SUITES[slot].calls[spec.name]
+    with calling(CallContext(principal="p", **WHO)):
+        found = getattr(getattr(container, slot), spec.name)(*args, **kwargs)
+        try:
+            if not spec.stream:
+                await found
+                return ""
+            if slot == "events" and container.capabilities("events"):
+                await container.events.append([SUITES["events"].calls["append"][0][0][0]])
+            await anext(found)
+            await found.aclose()
+        except AdapterError as error:
+            return error.code
+    return ""
+
+
+@pytest.mark.parametrize("uses", [LOCAL, dict.fromkeys(SLOTS, "off")], ids=["local", "off"])
+async def test_every_method_is_told(box, lines, uses):
+    """One span, one count, one time and one line a call, which agree on how it ended."""
+    recorder = Recorder()
+    async with box.started(uses, spans=recorder) as container:
+        for slot, spec in WALK:
+            recorder.spans.clear()
+            lines.clear()
+            before = {outcome: counted(box, slot, spec, outcome) for outcome in WORDS}
+            timed = seconds(box, slot, spec)
+            error = await call(container, slot, spec)
+            name = f"agentbox.adapter.{slot}.{spec.name}"
+            (span,) = [
+                a for found, a in recorder.spans if found == name and a["agentbox.request_id"] == WHO["request_id"]
+            ]
+            impl = span.pop("adapter.impl")
+            assert impl in allowed(slot)
+            assert span.pop("error.type", "") == error
+            assert span == {f"agentbox.{key}": value for key, value in WHO.items()}
+            (line,) = [
+                row for row in lines if row.get("request_id") == WHO["request_id"] and row["method"] == spec.name
+            ]
+            outcome = line["outcome"]
+            assert (outcome == "ok") == (error == "")
+            more = {word: counted(box, slot, spec, word) - before[word] for word in WORDS}
+            if name.endswith("events.append"):  # the box appends too
+                assert more[outcome] >= 1
+            else:
+                assert {word: count for word, count in more.items() if count} == {outcome: 1}
+                assert seconds(box, slot, spec) == timed + 1
+            assert line["log_level"] == ("warning" if outcome in LOUD else "debug")
+            assert {key: line[key] for key in ("slot", "impl", "outcome", "error", *WHO)} == {
+                "slot": slot, "impl": impl, "outcome": outcome, "error": error, **WHO,
+            }  # fmt: skip
+            assert set(line) == {"event", "log_level", "slot", "method", "impl", "outcome", "error", "seconds", *WHO}
+    assert_bounded(box)
+
+
+def counted(box, slot, spec, outcome):
+    """Calls of a method that ended so, by whichever class."""
+    return sum(
+        box.metric("agentbox_adapter_dispatch_total", slot=slot, method=spec.name, impl=impl, outcome=outcome)
+        for impl in allowed(slot)
+    )
+
+
+def seconds(box, slot, spec):
+    """How many calls of a method were timed."""
+    return sum(
+        box.metric("agentbox_adapter_duration_seconds_count", slot=slot, method=spec.name, impl=impl)
+        for impl in allowed(slot)
+    )
+
+
+def assert_bounded(box):
+    """Names and values of labels are those of the tables, so that the series of a box are limited."""
+    from prometheus_client import generate_latest
+
+    rows = {
+        family.name: family.samples
+        for family in families(generate_latest(box.metrics.registry).decode())
+        if family.name in ("agentbox_adapter_dispatch", "agentbox_adapter_duration_seconds")
+    }
+    assert len(rows) == 2
+    for sample in [sample for samples in rows.values() for sample in samples]:
+        labels = dict(sample.labels)
+        assert labels["method"] in {spec.name for spec in METHODS[labels["slot"]]}
+        assert labels["impl"] in allowed(labels["slot"])
+        extra = {"_total": {"outcome"}, "_bucket": {"le"}}.get(sample.name[sample.name.rfind("_") :], set())
+        assert set(labels) - extra - {"outcome"} == {"slot", "method", "impl"}
+        assert labels.get("outcome", "ok") in WORDS
+        if "le" in labels and labels["le"] != "+Inf":
+            assert float(labels["le"]) in BUCKETS
+
+
+async def test_a_bug_in_an_adapter_is_told_too(box, lines):
+    """An exception that no adapter may raise: outcome error, its type and nothing of its text."""
+    async with box.started() as container:
+        container._slots["beads"].serving.show = lambda bead_id: 1 // 0
+        with pytest.raises(ZeroDivisionError):
+            await container.beads.show("x")
+    (line,) = [line for line in lines if line["event"] == "slot call" and line["method"] == "show"]
+    assert (line["outcome"], line["error"], line["log_level"]) == ("error", "ZeroDivisionError", "warning")
+    assert "by zero" not in json.dumps(line)
+
+
+def test_the_log_is_silent_about_calls_at_info(capsys):
+    """3,000 appends a second are no 3,000 lines: what went as it should is debug."""
+    from agentbox import log
+
+    before = structlog.get_config()
+    try:
+        log.configure("test", "info")
+        structlog.get_logger().debug("slot call")
+        assert capsys.readouterr().out == ""
+    finally:
+        structlog.configure(**before)
+        logging.basicConfig(force=True)
