@@ -101,9 +101,9 @@ def test_a_sealed_box_is_ready_and_says_why(sealed: Sealed) -> None:
     assert body["plan_digest"] == sealed.plan.digest
     completed = sealed.box.events("BootstrapCompleted")[-1]
     assert body["evidence"]["sentinel_sha256"] == completed["sentinel_sha256"]
-    health = sealed.client.health()
-    assert health["status"] == "ok"
-    assert health["programs"]["agent-host"] == "RUNNING"
+    # Ready waits for what is required; a slot that is not may still be opening.
+    until(lambda: sealed.client.health()["status"] == "ok")
+    assert sealed.client.health()["programs"]["agent-host"] == "RUNNING"
     meta = sealed.client.meta()
     assert meta["boot"]["id"] == body["boot_id"]
     assert meta["boot"]["elapsed_seconds"] > 0

@@ -2,7 +2,6 @@
 log, with labels from lists that are closed. The table of methods is walked, so that a new one is held to it."""
 
 import json
-import logging
 from contextlib import contextmanager
 
 import pytest
@@ -157,17 +156,3 @@ async def test_a_bug_in_an_adapter_is_told_too(box, lines):
     (line,) = [line for line in lines if line["event"] == "slot call" and line["method"] == "show"]
     assert (line["outcome"], line["error"], line["log_level"]) == ("error", "ZeroDivisionError", "warning")
     assert "by zero" not in json.dumps(line)
-
-
-def test_the_log_is_silent_about_calls_at_info(capsys):
-    """3,000 appends a second are no 3,000 lines: what went as it should is debug."""
-    from agentbox import log
-
-    before = structlog.get_config()
-    try:
-        log.configure("test", "info")
-        structlog.get_logger().debug("slot call")
-        assert capsys.readouterr().out == ""
-    finally:
-        structlog.configure(**before)
-        logging.basicConfig(force=True)

@@ -83,16 +83,17 @@ class Recorder:
 @contextmanager
 def logged():
     """Every log line at the lowest level, as a program of the box writes it."""
-    before, stream = structlog.get_config(), io.StringIO()
+    before, root, stream = structlog.get_config(), logging.getLogger(), io.StringIO()
+    kept = root.handlers[:], root.level
     log.configure("test", "trace")
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(stream), cache_logger_on_first_use=False)
-    handler = logging.StreamHandler(stream)
-    logging.getLogger().addHandler(handler)
+    root.handlers = [logging.StreamHandler(stream)]
     try:
         yield stream
     finally:
-        logging.getLogger().removeHandler(handler)
         structlog.configure(**before)
+        root.handlers, level = kept
+        root.setLevel(level)
 
 
 def bytes_below(prefix):
