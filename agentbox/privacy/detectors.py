@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from agentbox.privacy.findings import Detector, Span
 
 # Published token formats: a literal that every such token holds, then the vendor's prefix, alphabet and length. The
-# literal is looked for first: a search for it is a hundred times as fast as the pattern.
+# pattern is tried where the literal is: a search for a literal is a hundred times as fast as one for a pattern.
 _TOKENS: tuple[tuple[str, str], ...] = (
     ("AKIA", r"AKIA[0-9A-Z]{16}"),  # AWS access key id
     ("ASIA", r"ASIA[0-9A-Z]{16}"),
-    ("gh", r"gh[opsur]_[A-Za-z0-9]{36,255}"),  # GitHub
+    *((f"gh{kind}_", rf"gh{kind}_[A-Za-z0-9]{{36,255}}") for kind in "opsur"),  # GitHub
     ("github_pat_", r"github_pat_[A-Za-z0-9_]{22,255}"),
     ("glpat-", r"glpat-[A-Za-z0-9_-]{20,255}"),  # GitLab
     ("sk-", r"sk-[A-Za-z0-9_-]{20,255}"),  # OpenAI, Anthropic (sk-ant-)
@@ -32,16 +32,17 @@ _TOKENS: tuple[tuple[str, str], ...] = (
     ("nsec1", r"nsec1[02-9ac-hj-np-z]{58}"),  # Nostr, NIP-19
     ("eyJ", r"eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,4096}"),  # JWT, RFC 7519
 )
-_KEYS = tuple((literal, re.compile(rf"(?<![A-Za-z0-9_]){pattern}")) for literal, pattern in _TOKENS)
+_LEADS = {"k_live_": 1, "k_test_": 1, "_v1_": 3}  # characters of a token before its literal
+_KEYS = tuple((text, _LEADS.get(text, 0), re.compile(rf"(?<![A-Za-z0-9_]){pattern}")) for text, pattern in _TOKENS)
 _PEM = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
     re.DOTALL,
 )
 _NAME = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key)"
-_WORDS = ("pass", "secret", "token", "key")  # one of them is in every such name
-_NAMED = re.compile(
-    rf"""{_NAME}["']?\s{{0,8}}(?::=|=>|[:=])\s{{0,8}}(?:\[\s{{0,8}}(?=["']))?(?P<quote>["'])?(?P<value>(?!\[[A-Z_]+\])(?(quote)[^"'\n]|[^\s"',;&<>]){{6,4096}})""",
-    re.IGNORECASE,
+_WORDS = ("password", "passwd", "passphrase", "secret", "token", "key")
+_KEY_NAME = re.compile(r"(?:api|access|private|secret)[_-]?key\Z")
+_VALUE = re.compile(
+    r"""["']?\s{0,8}(?::=|=>|[:=])\s{0,8}(?:\[\s{0,8}(?=["']))?(?P<quote>["'])?(?P<value>(?!\[[A-Z_]+\])(?(quote)[^"'\n]|[^\s"',;&<>]){6,4096})"""
 )
 _SECRET_KEY = re.compile(rf"(?:^|[^a-z]|(?<=[a-z])(?=[A-Z])){_NAME}$", re.IGNORECASE)
 _EMAIL = re.compile(
@@ -57,14 +58,34 @@ _URL = re.compile(
 
 def secret(text: str) -> Iterable[Span]:
     """Private keys, tokens of known shape, and values that follow a name such as `password` or `api_key`."""
-    for literal, pattern in (("PRIVATE KEY", _PEM), *_KEYS):
-        if literal in text:
-            for found in pattern.finditer(text):
-                yield Span(found.start(), found.end(), "secret")
+    if "PRIVATE KEY" in text:
+        for found in _PEM.finditer(text):
+            yield Span(found.start(), found.end(), "secret")
+    for literal, lead, pattern in _KEYS:
+        at = text.find(literal)
+        while at >= 0:
+            token = pattern.match(text, at - lead) if at >= lead else None
+            if token is not None:
+                yield Span(token.start(), token.end(), "secret")
+            at = text.find(literal, at + len(literal) if token is None else token.end())
+    yield from _named(text)
+
+
+def _named(text: str) -> Iterable[Span]:
+    """Values after a name and a separator: `password = ...`, `"api_key": "..."`."""
     lower = text.lower()
-    if any(word in lower for word in _WORDS):
-        for found in _NAMED.finditer(text):
-            yield Span(found.start("value"), found.end("value"), "secret")
+    if len(lower) != len(text):  # a letter that has two small ones: places would not agree
+        lower = "".join(c.lower() if c.isascii() else c for c in text)
+    for word in _WORDS:
+        at = lower.find(word)
+        while at >= 0:
+            after = at + len(word)
+            value = None
+            if word != "key" or _KEY_NAME.search(lower, max(0, at - 8), after):
+                value = _VALUE.match(text, after)
+            if value is not None:
+                yield Span(value.start("value"), value.end("value"), "secret")
+            at = lower.find(word, after if value is None else value.end())
 
 
 def names_secret(key: str) -> bool:
