@@ -10,9 +10,9 @@ from typing import Any, Final
 from agentbox.manifest import keys
 
 AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
-    "adapters.beads.use": ("local-sqlite", "external-http", "off"),
+    "adapters.beads.use": ("local-sqlite", "external-http", "external-pg", "off"),
     "adapters.pods.use": ("local-fs", "off"),
-    "adapters.memory.use": ("local-sqlite", "off"),
+    "adapters.memory.use": ("local-sqlite", "external-pg", "off"),
     "adapters.events.use": ("local-jsonl", "off"),
     "adapters.orchestrator.use": ("local-process", "off"),
     "agents.*.enabled": (False,),

@@ -19,7 +19,7 @@ OPTIONS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("pods", "local-fs"): ("quota", "max_object", "quota_objects"),
     ("pods", "external-solid"): (*_TOKEN, "auth"),
     ("memory", "local-sqlite"): ("embedder", "namespace_size", "namespace_entries"),
-    ("memory", "external-pg"): (*_POSTGRES, "ca_file", "embedder"),
+    ("memory", "external-pg"): (*_POSTGRES, "ca_file", "embedder", "namespace_size", "namespace_entries"),
     ("events", "local-jsonl"): _JOURNAL,
     ("events", "external-http"): (*_TOKEN, "tee_local", *_JOURNAL),
     ("orchestrator", "local-process"): ("max_agents", "max_depth", "grace_seconds"),

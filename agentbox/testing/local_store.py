@@ -31,9 +31,14 @@ class LocalStore:
         secrets: Mapping[str, str] | None = None,
     ) -> None:
         self.cfg = SlotConfig(
-            slot=slot, use=impl, required=False, paths=Paths(prefix), box="test", options=options or {},
+            slot=slot,
+            use=impl,
+            required=False,
+            paths=Paths(prefix),
+            box="test",
+            options=options or {},
             secrets=secrets or {},
-        )  # fmt: skip
+        )
         self.prefix = prefix
         self._clock = clock or SystemClock()
         self._opened: list[Adapter] = []
@@ -43,9 +48,26 @@ class LocalStore:
         self.cfg = replace(self.cfg, options={**self.cfg.options, **options})
         return self
 
+    def with_secrets(self, **secrets: str) -> "LocalStore":
+        """This store, whose next instances have these credentials too."""
+        self.cfg = replace(self.cfg, secrets={**self.cfg.secrets, **secrets})
+        return self
+
     def beside(self, name: str) -> "LocalStore":
         """Another store of the same kind, in a folder of its own."""
-        return LocalStore(self.cfg.slot, self.cfg.use, self.prefix / name, clock=self._clock, options=self.cfg.options)
+        return LocalStore(
+            self.cfg.slot,
+            self.cfg.use,
+            self.prefix / name,
+            clock=self._clock,
+            options=self.cfg.options,
+            secrets=self.cfg.secrets,
+        )
+
+    @property
+    def worker_secrets(self) -> Mapping[str, str]:
+        """The credentials that another process on this store is given."""
+        return self.cfg.secrets
 
     @property
     def directory(self) -> Path:
@@ -79,11 +101,12 @@ class LocalStore:
     @contextlib.asynccontextmanager
     async def worker(self, work: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
         """Another process on the same store, see `agentbox.testing.worker`. Killed when the block ends."""
-        given = json.dumps({**self.cfg.options, "secrets": dict(self.cfg.secrets)})
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "agentbox.testing.worker", self.cfg.slot, self.cfg.use, str(self.prefix), given, work, *arguments,
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, limit=1 << 20,
+            sys.executable, "-m", "agentbox.testing.worker", self.cfg.slot, self.cfg.use, str(self.prefix), json.dumps(dict(self.cfg.options)), work, *arguments,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1 << 20,
         )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(dict(self.worker_secrets)).encode() + b"\n")
         try:
             yield process
         finally:

@@ -1,6 +1,7 @@
 """A process that works on a local store and says on stdout, one JSON line each, what was acknowledged.
 
-`python -m agentbox.testing.worker SLOT IMPL PREFIX OPTIONS WORK [ARGUMENT...]`. Tests kill it.
+`python -m agentbox.testing.worker SLOT IMPL PREFIX OPTIONS WORK [ARGUMENT...]`; the first line on stdin is the slot's
+credentials, as JSON. Tests kill it.
 """
 
 import asyncio
@@ -8,13 +9,14 @@ import json
 import resource
 import signal
 import sys
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from agentbox.adapters.base import SlotName
-from agentbox.adapters.beads.contract import BeadSpec
+from agentbox.adapters.beads.contract import BeadFilter, BeadSpec
 from agentbox.adapters.errors import AdapterError, PreconditionFailed
 from agentbox.adapters.events.contract import NewEvent
 from agentbox.testing.local_store import LocalStore
@@ -45,6 +47,27 @@ async def claim_all(adapter: Any, assignee: str) -> None:
     """Claims until nothing is ready."""
     while (claim := await adapter.claim_next(assignee, lease_id=str(uuid.uuid4()))) is not None:
         say({"id": claim.bead.id})
+
+
+async def drain(adapter: Any, assignee: str, tasks: str = "4", lease_s: str = "5") -> None:
+    """Says that it is ready, waits for a line on stdin, then claims and closes in several tasks until no bead is left
+    that anybody could still have to close; says each that it closed, and when on the machine's monotonic clock."""
+    say({"ready": True})
+    await asyncio.to_thread(sys.stdin.readline)
+
+    async def one() -> None:
+        while True:
+            lease = str(uuid.uuid4())
+            claim = await adapter.claim_next(assignee, lease_id=lease, lease_s=int(lease_s))
+            if claim is not None:
+                await adapter.close_bead(claim.bead.id, lease_id=lease, result=assignee)
+                say({"id": claim.bead.id, "at": time.monotonic()})
+            elif (await adapter.list(BeadFilter(status="claimed"), limit=1)).items:
+                await asyncio.sleep(0.1)  # the lease of one that was killed has to end first
+            else:
+                return
+
+    await asyncio.gather(*(one() for _ in range(int(tasks))))
 
 
 async def show_ready(adapter: Any) -> None:
@@ -139,14 +162,14 @@ async def store_entries(adapter: Any, most: str = "1000000", prefix: str = "k") 
 
 
 WORK: Mapping[str, Callable[..., Awaitable[None]]] = {
-    "create-beads": create_beads, "claim-all": claim_all, "show-ready": show_ready, "append-events": append_events, "append-until-full": append_until_full, "fill-disk": fill_disk, "write-objects": write_objects, "count-up": count_up, "store-entries": store_entries,
+    "create-beads": create_beads, "claim-all": claim_all, "drain": drain, "show-ready": show_ready, "append-events": append_events, "append-until-full": append_until_full, "fill-disk": fill_disk, "write-objects": write_objects, "count-up": count_up, "store-entries": store_entries,
 }  # fmt: skip
 
 
 async def main(slot: str, impl: str, prefix: str, options: str, work: str, *arguments: str) -> None:
-    given = json.loads(options)
-    secrets = given.pop("secrets", {})
-    store = LocalStore(cast(SlotName, slot), impl, Path(prefix), options=given, secrets=secrets)
+    store = LocalStore(
+        cast(SlotName, slot), impl, Path(prefix), options=json.loads(options), secrets=json.loads(sys.stdin.readline())
+    )
     adapter = await store.open()
     try:
         await WORK[work](adapter, *arguments)

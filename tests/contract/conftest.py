@@ -1,6 +1,7 @@
 """What every contract suite needs. A skip in a suite is a failure."""
 
 import pytest
+from postgres_server import running
 
 from agentbox.testing.clock import ManualClock
 
@@ -15,6 +16,13 @@ def clock() -> ManualClock:
 @pytest.fixture
 def principals() -> tuple[str, ...]:
     return ("urn:agentbox:box:one", "urn:agentbox:box:two")
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A server for all; a test that stops it starts it again."""
+    with running() as server:
+        yield server
 
 
 @pytest.hookimpl(wrapper=True)

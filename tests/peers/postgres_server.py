@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import psycopg
 from debian_root import unpacked
@@ -159,4 +159,4 @@ def _free_port() -> int:
 
 
 def _query(parameters: dict[str, str]) -> str:
-    return f"?{urlencode(parameters)}" if parameters else ""
+    return f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 
 import apsw
 
@@ -38,7 +39,7 @@ def make_due(db: apsw.Connection, ids: Ids, now: int) -> None:
         later = every.after(latest, moment(now))
         db.execute("UPDATE beads SET next_due = ? WHERE id = ?", (ms(later), bead_id))
         if schedule.overlap == "queue" or not _unclosed_child(db, bead_id):
-            _make_child(db, ids, now, schedule, ms(latest), depth + 1)
+            _make_child(db, ids, now, schedule, latest, depth + 1)
 
 
 def any_due(db: apsw.Connection, now: int) -> bool:
@@ -49,16 +50,19 @@ def any_due(db: apsw.Connection, now: int) -> bool:
     )
 
 
-def _make_child(db: apsw.Connection, ids: Ids, now: int, schedule: Bead, due: int, depth: int) -> None:
-    when = moment(due)
+def scheduled(schedule: Bead, when: datetime) -> BeadSpec:
+    """What a schedule has made at one of its times."""
     key = f"{schedule.id}@{when.isoformat(timespec='milliseconds').replace('+00:00', 'Z')}"
-    if _known(db, key) is not None:
-        return
-    spec = BeadSpec(
+    return BeadSpec(
         title=schedule.title, creator=schedule.creator, body=schedule.body, priority=schedule.priority,
         tags=schedule.tags, data=schedule.data, dedup_key=key, not_before=when, max_attempts=schedule.max_attempts,
     )  # fmt: skip
-    _insert(db, ids(), now, spec, "task", schedule.id, depth)
+
+
+def _make_child(db: apsw.Connection, ids: Ids, now: int, schedule: Bead, due: datetime, depth: int) -> None:
+    spec = scheduled(schedule, due)
+    if _known(db, spec.dedup_key) is None:
+        _insert(db, ids(), now, spec, "task", schedule.id, depth)
 
 
 def _known(db: apsw.Connection, dedup_key: str | None) -> Bead | None:
@@ -90,7 +94,7 @@ def _insert(
     db: apsw.Connection, bead_id: str, now: int, spec: BeadSpec, kind: Kind, parent_id: str | None, depth: int
 ) -> Bead:
     not_before = None if spec.not_before is None else ms(spec.not_before)
-    next_due = None if spec.every is None else _first_due(Every.parse(spec.every), now, not_before)
+    next_due = None if spec.every is None else first_due(Every.parse(spec.every), now, not_before)
     columns = {
         "id": bead_id, "kind": kind, "parent_id": parent_id, "depth": depth, "title": spec.title, "creator": spec.creator,
         "body": spec.body, "priority": spec.priority, "tags": json.dumps(spec.tags, ensure_ascii=False),
@@ -106,7 +110,7 @@ def _insert(
     return find(db, bead_id)
 
 
-def _first_due(every: Every, now: int, not_before: int | None) -> int:
+def first_due(every: Every, now: int, not_before: int | None) -> int:
     """A schedule with `not_before` may be due at that very time; without, its first time is after its creation."""
     if not_before is None:
         return ms(every.first(moment(now)))

@@ -40,7 +40,7 @@ def _path(db: apsw.Connection, start: str, goal: str) -> list[str] | None:
     while stack:
         at = stack.pop()
         if at == goal:
-            return _walk_back(came, start, goal)
+            return walk_back(came, start, goal)
         for (step,) in rows(db, _WAITS_FOR, (at,)):
             if step not in seen:
                 seen.add(step)
@@ -49,7 +49,8 @@ def _path(db: apsw.Connection, start: str, goal: str) -> list[str] | None:
     return None
 
 
-def _walk_back(came: dict[str, str], start: str, goal: str) -> list[str]:
+def walk_back(came: dict[str, str], start: str, goal: str) -> list[str]:
+    """The path that a search found, from the step before each step."""
     path = [goal]
     while path[-1] != start:
         path.append(came[path[-1]])

@@ -10,6 +10,7 @@ from agentbox.adapters.wire import refuse
 from agentbox.clock import to_wire
 
 EXHAUSTED = "attempts exhausted"
+DEFAULT_LEASE = 60  # seconds
 
 
 def settle(db: apsw.Connection, now: int) -> None:
@@ -44,8 +45,8 @@ def claim(db: apsw.Connection, now: int, bead_id: str, assignee: str, lease_id: 
     bead = find(db, bead_id)
     if bead.status == "claimed":
         if lease_of(db, bead_id) == lease_id:
-            return _claim_of(bead, lease_id)
-        raise _taken(bead)
+            return claim_of(bead, lease_id)
+        raise taken(bead)
     if bead.status == "closed" or bead.kind != "task":
         what = "it is closed" if bead.status == "closed" else f"it is of kind {bead.kind}"
         raise refused(bead, "claimed", what)
@@ -68,7 +69,7 @@ def claim_next(
     """A lease on the first ready bead below that parent with all of those tags; the same one when asked again."""
     held = row(db, SELECT + "WHERE b.lease_id = ? AND b.status = 'claimed'", (lease_id,))
     if held is not None:
-        return _claim_of(bead_of(held), lease_id)
+        return claim_of(bead_of(held), lease_id)
     where, values = ready_where(now, parent_id)
     for tag in tags:
         where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = ? AND t.bead_id = b.id)"
@@ -80,7 +81,7 @@ def claim_next(
 def heartbeat(db: apsw.Connection, now: int, bead_id: str, lease_id: str, lease_s: int) -> Claim:
     """The lease, good for `lease_s` from now."""
     require_lease(db, find(db, bead_id), lease_id)
-    return _claim_of(change(db, bead_id, now, lease_expires_at=now + lease_s * 1000), lease_id)
+    return claim_of(change(db, bead_id, now, lease_expires_at=now + lease_s * 1000), lease_id)
 
 
 def release(db: apsw.Connection, now: int, bead_id: str, lease_id: str, delay_s: int, note: str) -> Bead:
@@ -135,15 +136,17 @@ def _grant(db: apsw.Connection, now: int, bead_id: str, assignee: str, lease_id:
         )  # fmt: skip
     except apsw.ConstraintError:
         raise refuse("/lease_id", "holds another bead") from None
-    return _claim_of(bead, lease_id)
+    return claim_of(bead, lease_id)
 
 
-def _claim_of(bead: Bead, lease_id: str) -> Claim:
+def claim_of(bead: Bead, lease_id: str) -> Claim:
+    """The lease on a claimed bead."""
     assert bead.lease_expires_at is not None
     return Claim(bead=bead, lease_id=lease_id, expires_at=bead.lease_expires_at)
 
 
-def _taken(bead: Bead) -> AlreadyClaimed:
+def taken(bead: Bead) -> AlreadyClaimed:
+    """The error for a bead that another lease holds."""
     assert bead.lease_expires_at is not None
     return AlreadyClaimed(
         f"cannot claim bead {bead.id}: {bead.assignee} holds it",

@@ -17,7 +17,6 @@ from agentbox.adapters.text import check_range, check_text, cursor_of, json_text
 from agentbox.adapters.wire import JsonValue
 
 T = TypeVar("T")
-DEFAULT_LEASE = 60  # seconds
 
 
 class LocalSqliteBeads(Adapter):
@@ -29,7 +28,7 @@ class LocalSqliteBeads(Adapter):
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._db = Database(cfg.directory / "beads.db", MIGRATIONS, self.slot, self.impl)
-        self._lease_s = int(cfg.option("lease_seconds", DEFAULT_LEASE))
+        self._lease_s = int(cfg.option("lease_seconds", leases.DEFAULT_LEASE))
 
     async def open(self, deadline: Deadline) -> None:
         await self._db.open()

@@ -12,14 +12,14 @@ from agentbox.adapters.errors import NotFound
 from agentbox.adapters.sqlite import row, rows
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_COLUMNS = (
+COLUMNS = (
     "id", "kind", "parent_id", "title", "creator", "body", "priority", "tags", "data", "dedup_key", "not_before",
     "every", "overlap", "max_attempts", "status", "assignee", "lease_expires_at", "outcome", "note", "result", "attempts",
     "revision", "created_at", "updated_at", "closed_at",
 )  # fmt: skip
 _TIMES = ("not_before", "lease_expires_at", "created_at", "updated_at", "closed_at")
 SELECT = (
-    f"SELECT {', '.join('b.' + name for name in _COLUMNS)}, "
+    f"SELECT {', '.join('b.' + name for name in COLUMNS)}, "
     "(SELECT json_group_array(blocker_id ORDER BY blocker_id) FROM deps WHERE bead_id = b.id) FROM beads b "
 )
 # A bead waits while one of its blockers is not closed as done.
@@ -41,7 +41,7 @@ def moment(milliseconds: int) -> datetime:
 
 def bead_of(found: Sequence[Any]) -> Bead:
     """A row of `SELECT` as a record."""
-    values = dict(zip(_COLUMNS, found, strict=False))
+    values = dict(zip(COLUMNS, found, strict=False))
     for name in _TIMES:
         if values[name] is not None:
             values[name] = moment(values[name])

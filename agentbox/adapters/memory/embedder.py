@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from agentbox.adapters.errors import EmbeddingError
+from agentbox.adapters.errors import EmbeddingError, ModelMismatch
 from agentbox.adapters.memory.contract import Embedder
 from agentbox.adapters.threads import in_thread
 
@@ -85,6 +85,22 @@ def find(name: str) -> Lazy:
         raise _unknown(name)
     sizes = [f"{_file(file).stat().st_size} bytes" for file in (_MATRIX, _TOKENIZER)]
     return Lazy(name, ", ".join([*_release("wordllama"), *_release("tokenizers"), *sizes]))
+
+
+async def vector_of(embedder: Embedder, text: str) -> bytes | None:
+    """None where there are no tokens."""
+    (found,) = await embedder.embed([text])
+    return found if any(found) else None
+
+
+def check_model(embedder: Embedder, stored: str, dims: int) -> None:
+    """Raises ModelMismatch unless that model made the vectors of the store."""
+    if (stored, dims) != (embedder.model_id, embedder.dims):
+        raise ModelMismatch(
+            f"cannot open memory: its vectors were made by {stored}, and {embedder.model_id} is configured",
+            hint="run `agentbox memory reembed`, or set adapters.memory.embedder back",
+            stored=stored, configured=embedder.model_id,
+        )  # fmt: skip
 
 
 def _unknown(name: str) -> EmbeddingError:

@@ -11,10 +11,10 @@ import apsw
 
 from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
 from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterError, ModelMismatch
+from agentbox.adapters.errors import AdapterError
 from agentbox.adapters.memory import checks, filters, rows, search
 from agentbox.adapters.memory.contract import Embedder, Hit, MemoryEntry, MemoryStats
-from agentbox.adapters.memory.embedder import DIMS, NAME, Lazy, find
+from agentbox.adapters.memory.embedder import DIMS, NAME, Lazy, check_model, find, vector_of
 from agentbox.adapters.memory.rows import COLUMNS, LIVE, Draft, Quotas, entry_of
 from agentbox.adapters.memory.schema import MIGRATIONS
 from agentbox.adapters.sqlite import Database, closed, row
@@ -84,7 +84,7 @@ class LocalSqliteMemory(Adapter):
         checks.check_ttl(ttl_s)
         words = checks.text_of(value, text)
         stored, extra = checks.check_value(value), checks.check_metadata(metadata)
-        vector = await _vector(await self._load(lazy), words)
+        vector = await vector_of(await self._load(lazy), words)
         now = self._now()
         if now - self._swept >= SWEEP_SECONDS * 1000:  # what has expired must not stand in the way of a quota
             await self._forget()
@@ -108,7 +108,7 @@ class LocalSqliteMemory(Adapter):
         """In `text` only entries that hold a word of the query are hits; in the others every entry with a vector can be."""
         lazy = self._open()
         checks.check_search(query, namespaces, limit, mode, min_cosine)
-        vector = await _vector(await self._load(lazy), query)
+        vector = await vector_of(await self._load(lazy), query)
         asked = search.Question(
             words=search.words_of(query), vector=vector, namespaces=tuple(namespaces), limit=limit,
             mode=mode, conditions=filters.parse(flt), min_cosine=min_cosine, now=self._now(),
@@ -183,12 +183,6 @@ class LocalSqliteMemory(Adapter):
         return self._embedder
 
 
-async def _vector(embedder: Embedder, text: str) -> bytes | None:
-    """None where there are no tokens."""
-    (found,) = await embedder.embed([text])
-    return found if any(found) else None
-
-
 def _with_vectors(connection: apsw.Connection) -> None:
     """The extension is found without importing its package, which would import numpy."""
     spec = find_spec("sqlite_vec")
@@ -204,11 +198,6 @@ def _same_model(db: apsw.Connection, embedder: Embedder, files: str) -> None:
     found = row(db, "SELECT model_id, dims FROM model")
     if found is None:
         db.execute("INSERT INTO model VALUES (0, ?, ?, ?)", (embedder.model_id, embedder.dims, files))
-    elif found != (embedder.model_id, embedder.dims):
-        raise ModelMismatch(
-            f"cannot open memory: its vectors were made by {found[0]}, and {embedder.model_id} is configured",
-            hint="run `agentbox memory reembed`, or set adapters.memory.embedder back",
-            stored=found[0], configured=embedder.model_id,
-        )  # fmt: skip
     else:
+        check_model(embedder, found[0], found[1])
         db.execute("UPDATE model SET files = ?", (files,))

@@ -36,7 +36,7 @@ class Draft:
     metadata: str
     scalars: Mapping[str, Any]
     vector: bytes | None
-    expires_at: int | None
+    expires_at: int | None = None
 
     @property
     def bytes(self) -> int:
@@ -65,7 +65,8 @@ def store(db: apsw.Connection, draft: Draft, quotas: Quotas, now: int) -> tuple[
         db, f"SELECT e.id, e.created_at, e.bytes, {LIVE} FROM entries e WHERE namespace = ? AND key = ?",
         (now, draft.namespace, draft.key),
     )  # fmt: skip
-    _check(db, draft, quotas, old[2] if old else None)
+    held = row(db, "SELECT entries, bytes FROM namespaces WHERE name = ?", (draft.namespace,)) or (0, 0)
+    check_quotas(draft, quotas, (held[0], held[1]), old[2] if old else None)
     created = not (old and old[3])
     if old is not None:
         remove(db, old[0])
@@ -118,8 +119,9 @@ def typed(value: Any) -> tuple[str, float | None, str | None]:
     return kind, float(value) if kind in "bn" else None, value if kind == "s" else None
 
 
-def _check(db: apsw.Connection, draft: Draft, quotas: Quotas, old_bytes: int | None) -> None:
-    held = row(db, "SELECT entries, bytes FROM namespaces WHERE name = ?", (draft.namespace,)) or (0, 0)
+def check_quotas(draft: Draft, quotas: Quotas, held: tuple[int, int], old_bytes: int | None) -> None:
+    """Raises QuotaExceeded. `held` is entries and bytes of the namespace now, of which the entry to be overwritten has
+    `old_bytes`."""
     entries, size = held[0] + (old_bytes is None), held[1] + draft.bytes - (old_bytes or 0)
     for key, observed, cap, grows in (
         ("namespace_entries", entries, quotas.entries, old_bytes is None),

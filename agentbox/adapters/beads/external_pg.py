@@ -1,0 +1,183 @@
+"""Beads in a schema of PostgreSQL, shared by as many boxes as are given the connection string (B17)."""
+
+from typing import Any
+
+from agentbox.adapters import context
+from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.beads import checks, contract
+from agentbox.adapters.beads.contract import ALL, Bead, BeadFilter, BeadSpec, Claim
+from agentbox.adapters.beads.leases import DEFAULT_LEASE
+from agentbox.adapters.beads.pg import closing, create, deps, leases
+from agentbox.adapters.beads.pg.rows import beads, find, hold, settle
+from agentbox.adapters.beads.pg.schema import MIGRATIONS
+from agentbox.adapters.beads.rows import ms
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.postgres import Connection, Postgres
+from agentbox.adapters.text import check_range, check_text, cursor_of, json_text, key_of
+from agentbox.adapters.wire import JsonValue, refuse
+
+_TURNS = 8  # of `claim_next`, each of which others may have been in the way of
+
+
+class ExternalPgBeads(Adapter):
+    """The clock is the server's. A bead whose lease is over is settled by the first call that meets it."""
+
+    slot = "beads"
+    impl = "external-pg"
+
+    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+        super().__init__(cfg, deps)
+        self._db = Postgres(cfg, "agentbox_beads", MIGRATIONS)
+        self._lease_s = int(cfg.option("lease_seconds", DEFAULT_LEASE))
+
+    async def open(self, deadline: Deadline) -> None:
+        await self._db.open(deadline)
+
+    async def close(self) -> None:
+        await self._db.close()
+
+    async def health(self) -> Health:
+        """Writes the server's time and reads it back."""
+        wrong = await self._db.pulse()
+        return self.health_is("down" if wrong else "ok", wrong)
+
+    async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
+        good = checks.check_spec(spec)
+        return await self._db.run(lambda db: create.create(db, self.deps.ids, good, None))
+
+    async def create_child(self, parent_id: str, spec: BeadSpec) -> tuple[Bead, bool]:
+        good = checks.check_spec(spec)
+        return await self._db.run(lambda db: create.create(db, self.deps.ids, good, parent_id))
+
+    async def add_dep(self, bead_id: str, blocker_id: str) -> None:
+        await self._db.run(lambda db: deps.add(db, bead_id, blocker_id))
+
+    async def remove_dep(self, bead_id: str, blocker_id: str) -> None:
+        await self._db.run(lambda db: deps.remove(db, bead_id, blocker_id))
+
+    async def claim(self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None) -> Claim:
+        checks.check_lease(lease_id, lease_s)
+        check_text(assignee, "/assignee", longest=contract.MAX_TITLE)
+        seconds = lease_s or self._lease_s
+        return await self._db.run(lambda db: leases.claim(db, bead_id, assignee, lease_id, seconds))
+
+    async def claim_next(
+        self,
+        assignee: str,
+        *,
+        lease_id: str,
+        lease_s: int | None = None,
+        parent_id: str | None = None,
+        tags: tuple[str, ...] = (),
+    ) -> Claim | None:
+        checks.check_lease(lease_id, lease_s)
+        check_text(assignee, "/assignee", longest=contract.MAX_TITLE)
+        checks.check_tags(tags)
+        wanted = leases.Wanted(assignee, lease_id, lease_s or self._lease_s, parent_id, tags)
+        return await self._db.repeatable(lambda db: self._next(db, wanted))
+
+    async def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> Claim:
+        checks.check_lease(lease_id, lease_s)
+        seconds = lease_s or self._lease_s
+        return await self._db.run(lambda db: leases.heartbeat(db, bead_id, lease_id, seconds))
+
+    async def release(self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = "") -> Bead:
+        checks.check_lease(lease_id)
+        checks.check_release(delay_s, note)
+        return await self._db.run(lambda db: leases.release(db, bead_id, lease_id, delay_s, note))
+
+    async def close_bead(
+        self,
+        bead_id: str,
+        *,
+        outcome: str = "done",
+        note: str = "",
+        result: JsonValue = None,
+        lease_id: str | None = None,
+    ) -> Bead:
+        checks.check_outcome(outcome)
+        checks.check_note(note)
+        text = json_text(result, "/result", most=contract.MAX_DOCUMENT)
+        forced = "admin" in context.current().scopes
+        if lease_id is not None and outcome != "cancelled":
+            at_once = await self._db.repeatable(
+                lambda db: closing.close_held(db, bead_id, outcome, note, text, lease_id)
+            )
+            if at_once is not None:
+                return at_once
+        return await self._db.run(
+            lambda db: closing.close(
+                db, bead_id, outcome=outcome, note=note, result=text, lease_id=lease_id, forced=forced
+            )
+        )
+
+    async def ready(self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
+        check_range(limit, "/limit", contract.LIMIT)
+        listing = ["ready", parent_id]
+        after = key_of(cursor, listing, 3)
+
+        where, values = f"WHERE {leases.READY}", []
+        if parent_id is not None:
+            where += " AND b.parent_id = %s"
+            values.append(parent_id)
+        if after is not None:
+            where += " AND (b.priority, b.rank, b.id) > (%s, %s, %s)"
+            values += after
+        found = await self._listed(f"{where} ORDER BY b.priority, b.rank, b.id LIMIT %s", (*values, limit + 1))
+        last = found[limit - 1] if len(found) > limit else None
+        key = None if last is None else (last.priority, ms(last.not_before or last.created_at), last.id)
+        return Page(items=found[:limit], next_cursor=None if key is None else cursor_of(listing, key))
+
+    async def show(self, bead_id: str) -> Bead:
+        bead, over = await self._db.repeatable(lambda db: find(db, bead_id))
+        return (await self._db.run(lambda db: hold(db, bead_id))).bead if over else bead
+
+    async def list(self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
+        check_range(limit, "/limit", contract.LIMIT)
+        listing = ["list", flt.to_wire()]
+        after = key_of(cursor, listing, 1)
+        named = {name: value for name, value in flt.to_wire().items() if value is not None and name != "tag"}
+        where = "".join(f" AND b.{name} = %s" for name in named)
+        values: tuple[object, ...] = tuple(named.values())
+        if flt.tag is not None:
+            where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = %s AND t.bead_id = b.id)"
+            values += (flt.tag,)
+        if after is not None:
+            where += " AND b.id > %s"
+            values += tuple(after)
+        found = await self._listed(f"WHERE TRUE{where} ORDER BY b.id LIMIT %s", (*values, limit + 1), schedules=False)
+        more = len(found) > limit
+        return Page(items=found[:limit], next_cursor=cursor_of(listing, (found[limit - 1].id,)) if more else None)
+
+    async def _next(self, db: Connection, wanted: leases.Wanted) -> Claim | None:
+        from psycopg.errors import UniqueViolation
+
+        for _ in range(_TURNS):
+            try:
+                taken = await leases.take_next(db, wanted)
+            except UniqueViolation:
+                continue  # a call with the same lease id was faster
+            if taken.over or taken.due:
+                await self._catch_up(db, taken.over, taken.due)
+            elif taken.held is None:
+                return taken.claim
+            elif (held := await leases.held_by(db, wanted.lease_id)) is not None:
+                return held
+        raise refuse("/lease_id", "holds another bead")
+
+    async def _listed(self, where: str, values: tuple[Any, ...], *, schedules: bool = True) -> tuple[Bead, ...]:
+        async def job(db: Connection) -> tuple[Bead, ...]:
+            over, due = await create.any_over(db)
+            if over or (due and schedules):
+                await self._catch_up(db, over, due and schedules)
+            return await beads(db, where, values)
+
+        return await self._db.repeatable(job)
+
+    async def _catch_up(self, db: Connection, over: bool, due: bool) -> None:
+        """Settles what is over and makes what is due."""
+        async with db.transaction():
+            if over:
+                await settle(db)
+            if due:
+                await create.make_due(db, self.deps.ids)

@@ -1,0 +1,1 @@
+"""Beads in a schema of a PostgreSQL server that many boxes may share."""

@@ -1,0 +1,69 @@
+"""Closing a bead, and what follows from it for the beads below."""
+
+from agentbox.adapters.beads.contract import Bead
+from agentbox.adapters.beads.leases import refused
+from agentbox.adapters.beads.pg.rows import BEAD, NOW, OVER, change, hold, settle
+from agentbox.adapters.beads.rows import bead_of
+from agentbox.adapters.errors import LeaseLost
+from agentbox.adapters.postgres import Connection, row, rows
+
+_SHUT = f", status = 'closed', lease_expires_at = NULL, closed_at = {NOW}"
+
+
+async def close(
+    db: Connection, bead_id: str, *, outcome: str, note: str, result: str, lease_id: str | None, forced: bool
+) -> Bead:
+    """The bead, closed. `result` is JSON text; `forced` closes a claimed bead without its lease."""
+    held = await hold(db, bead_id)
+    bead = held.bead
+    if lease_id is not None and lease_id != held.lease_id:
+        raise LeaseLost(f"cannot close bead {bead_id}: this lease does not hold it", id=bead_id)
+    if bead.status == "closed":
+        if bead.outcome == outcome:
+            return bead
+        raise refused(bead, "closed", f"it is closed as {bead.outcome} already")
+    if bead.status == "claimed" and lease_id is None and not forced:
+        raise LeaseLost(
+            f"cannot close bead {bead_id}: {bead.assignee} holds it, and its lease id was not given", id=bead_id
+        )
+    if bead.kind == "epic" and outcome == "done":
+        await _require_children_closed(db, bead)
+    if outcome == "cancelled":
+        await _cancel_below(db, bead_id)
+    return await change(db, bead_id, {"outcome": outcome, "note": note, "result": result}, _SHUT)
+
+
+async def close_held(db: Connection, bead_id: str, outcome: str, note: str, result: str, lease_id: str) -> Bead | None:
+    """The usual end of a task, in one statement: by the lease that holds it, with nothing below to look after. None when
+    it is anything else, which `close` decides."""
+    found = await row(
+        db,
+        f"""UPDATE beads b SET revision = b.revision + 1, updated_at = greatest(b.updated_at, {NOW}){_SHUT},
+        outcome = %s, note = %s, result = %s
+        WHERE b.id = %s AND b.lease_id = %s AND b.kind = 'task' AND b.status = 'claimed' AND NOT {OVER} RETURNING {BEAD}""",
+        (outcome, note, result, bead_id, lease_id),
+    )
+    return None if found is None else bead_of(found)
+
+
+async def _cancel_below(db: Connection, bead_id: str) -> None:
+    """Level by level: a row that is locked gets no more children, so that each next look sees all of them."""
+    level = [bead_id]
+    while level:
+        below = await rows(db, "SELECT id FROM beads WHERE parent_id = ANY(%s) ORDER BY id FOR UPDATE", (level,))
+        level = [found[0] for found in below]
+        await settle(db, "b.id = ANY(%s)", (level,))
+        await db.execute(
+            f"""UPDATE beads b SET revision = b.revision + 1, updated_at = greatest(b.updated_at, {NOW}){_SHUT},
+            outcome = 'cancelled', note = %s WHERE b.id = ANY(%s) AND b.status != 'closed'""".encode(),
+            (f"cancelled with {bead_id}", level),
+        )
+
+
+async def _require_children_closed(db: Connection, bead: Bead) -> None:
+    await settle(db, "b.parent_id = %s", (bead.id,))
+    open_ = await rows(
+        db, "SELECT id FROM beads WHERE parent_id = %s AND status != 'closed' ORDER BY id LIMIT 100", (bead.id,)
+    )
+    if unclosed := [found[0] for found in open_]:
+        raise refused(bead, "closed", "it has children that are not closed", unclosed)

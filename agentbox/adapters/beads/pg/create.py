@@ -1,0 +1,130 @@
+"""Making beads: epics, children, and the children of schedules that are due."""
+
+import json
+from collections.abc import Callable
+
+from agentbox.adapters.beads import contract
+from agentbox.adapters.beads.contract import Bead, BeadSpec, Kind
+from agentbox.adapters.beads.create import first_due, scheduled
+from agentbox.adapters.beads.pg.rows import BEAD, NOW, OVER, SELECT, hold
+from agentbox.adapters.beads.rows import bead_of, moment, ms
+from agentbox.adapters.beads.schedules import Every
+from agentbox.adapters.errors import NotFound, invalid_transition
+from agentbox.adapters.postgres import Connection, row, rows
+from agentbox.adapters.text import json_text
+from agentbox.adapters.wire import refuse
+
+Ids = Callable[[], str]
+_COLUMNS = (
+    "id", "kind", "parent_id", "depth", "title", "creator", "body", "priority", "tags", "data", "dedup_key", "not_before",
+    "every", "overlap", "max_attempts", "status", "note", "result", "attempts", "revision", "created_at", "updated_at",
+    "rank", "next_due",
+)  # fmt: skip
+_INSERT = f"""INSERT INTO beads AS b ({", ".join(_COLUMNS)}) VALUES ({", ".join(["%s"] * len(_COLUMNS))})
+    ON CONFLICT (dedup_key) DO NOTHING RETURNING {BEAD}"""
+
+
+async def create(db: Connection, ids: Ids, spec: BeadSpec, parent_id: str | None) -> tuple[Bead, bool]:
+    """The bead of that spec, or the one that has its `dedup_key` already."""
+    if (known := await _known(db, spec.dedup_key)) is not None:
+        return known, False
+    depth, now = await _below(db, parent_id)
+    kind: Kind = "schedule" if spec.every is not None else "epic" if parent_id is None else "task"
+    made = await _insert(db, ids(), now, spec, kind, parent_id, depth)
+    if made is not None:
+        return made, True
+    known = await _known(db, spec.dedup_key)  # another was faster, and has committed
+    assert known is not None
+    return known, False
+
+
+async def make_due(db: Connection, ids: Ids) -> None:
+    """Makes the child of every schedule that is due: of the latest missed time alone, and none that `skip` forbids.
+
+    The rows of the schedules are locked, so that of many boxes one makes it and the others wait for it.
+    """
+    due = await rows(
+        db,
+        f"SELECT {BEAD}, b.next_due, b.depth, now_ms() FROM beads b WHERE b.status = 'open' AND b.next_due <= {NOW} ORDER BY b.id FOR UPDATE OF b",
+    )
+    for *values, next_due, depth, now in due:
+        schedule = bead_of(values)
+        every = Every.parse(schedule.every or "")
+        latest = every.latest(moment(next_due), moment(now))
+        later = ms(every.after(latest, moment(now)))
+        await db.execute("UPDATE beads SET next_due = %s WHERE id = %s", (later, schedule.id))
+        if schedule.overlap == "queue" or not await _unclosed_child(db, schedule.id):
+            await _insert(db, ids(), now, scheduled(schedule, latest), "task", schedule.id, depth + 1)
+
+
+async def any_over(db: Connection) -> tuple[bool, bool]:
+    """Whether a lease is over, and whether a schedule is due."""
+    found = await row(
+        db,
+        f"""SELECT EXISTS (SELECT 1 FROM beads b WHERE {OVER}),
+            EXISTS (SELECT 1 FROM beads b WHERE b.status = 'open' AND b.next_due <= {NOW})""",
+    )
+    assert found is not None
+    return found[0], found[1]
+
+
+async def _known(db: Connection, dedup_key: str | None) -> Bead | None:
+    if dedup_key is None:
+        return None
+    found = await row(db, SELECT + "WHERE b.dedup_key = %s", (dedup_key,))
+    if found is None:
+        return None
+    bead = bead_of(found)
+    return (await hold(db, bead.id)).bead if bead.status == "claimed" else bead
+
+
+async def _unclosed_child(db: Connection, bead_id: str) -> bool:
+    found = await row(
+        db,
+        f"""SELECT 1 FROM beads b WHERE b.parent_id = %s AND b.status != 'closed'
+        AND NOT ({OVER} AND b.attempts >= b.max_attempts) LIMIT 1""",
+        (bead_id,),
+    )
+    return found is not None
+
+
+async def _below(db: Connection, parent_id: str | None) -> tuple[int, int]:
+    """The depth of a new child, and the store's time. The parent cannot be closed before the child is there."""
+    if parent_id is None:
+        found = await row(db, "SELECT now_ms()")
+        assert found is not None
+        return 1, int(found[0])
+    found = await row(
+        db,
+        f"""SELECT b.depth, now_ms(), b.status = 'closed' OR ({OVER} AND b.attempts >= b.max_attempts)
+        FROM beads b WHERE b.id = %s FOR SHARE OF b""",
+        (parent_id,),
+    )
+    if found is None:
+        raise NotFound(f"cannot create a child of {parent_id}: there is no such bead", resource="bead", id=parent_id)
+    depth, now, closed = found
+    if closed:
+        raise invalid_transition(
+            f"cannot create a child of {parent_id}: it is closed", parent_id, was="closed", to="closed"
+        )
+    if depth >= contract.MAX_DEPTH:
+        raise refuse("/parent_id", f"is {depth} levels deep already, at most {contract.MAX_DEPTH} are allowed")
+    return depth + 1, now
+
+
+async def _insert(
+    db: Connection, bead_id: str, now: int, spec: BeadSpec, kind: Kind, parent_id: str | None, depth: int
+) -> Bead | None:
+    """None when a bead with that `dedup_key` is there."""
+    not_before = None if spec.not_before is None else ms(spec.not_before)
+    next_due = None if spec.every is None else first_due(Every.parse(spec.every), now, not_before)
+    data = json_text(spec.data, "/data", most=contract.MAX_DOCUMENT)
+    values = (
+        bead_id, kind, parent_id, depth, spec.title, spec.creator, spec.body, spec.priority,
+        json.dumps(spec.tags, ensure_ascii=False), data, spec.dedup_key, not_before, spec.every, spec.overlap,
+        spec.max_attempts, "open", "", "null", 0, 1, now, now, now if not_before is None else not_before, next_due,
+    )  # fmt: skip
+    found = await row(db, _INSERT, values)
+    if found is not None and spec.tags:
+        await db.execute("INSERT INTO tags SELECT DISTINCT unnest(%s::text[]), %s", (list(spec.tags), bead_id))
+    return None if found is None else bead_of(found)

@@ -1,0 +1,41 @@
+"""The tables, as numbered migrations. The columns mean what those of `agentbox.adapters.beads.schema` mean.
+
+`now_ms` is the only clock of the slot: milliseconds since 1970 by the server, not by the box that asks, and not by the
+start of its transaction. Ids sort by code point, whatever the collation of the database.
+"""
+
+from agentbox.adapters.postgres import Migration
+
+TABLES = Migration(
+    "0001_tables.sql",
+    """
+    CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
+        'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+    CREATE TABLE beads (
+        id text COLLATE "C" PRIMARY KEY, kind text NOT NULL, parent_id text COLLATE "C" REFERENCES beads (id),
+        depth integer NOT NULL, title text NOT NULL, creator text NOT NULL, body text NOT NULL, priority integer NOT NULL,
+        tags text NOT NULL, data text NOT NULL, dedup_key text COLLATE "C" UNIQUE, not_before bigint, every text,
+        overlap text NOT NULL, max_attempts integer NOT NULL,
+        status text NOT NULL, assignee text, lease_id text COLLATE "C", lease_expires_at bigint, outcome text,
+        note text NOT NULL, result text NOT NULL, attempts integer NOT NULL, revision integer NOT NULL,
+        created_at bigint NOT NULL, updated_at bigint NOT NULL, closed_at bigint,
+        rank bigint NOT NULL, next_due bigint
+    );
+    CREATE INDEX beads_ready ON beads (priority, rank, id) WHERE status = 'open' AND kind = 'task';
+    CREATE INDEX beads_leases ON beads (lease_expires_at) WHERE status = 'claimed';
+    CREATE UNIQUE INDEX beads_lease ON beads (lease_id) WHERE status = 'claimed';
+    CREATE INDEX beads_due ON beads (next_due) WHERE status = 'open' AND next_due IS NOT NULL;
+    CREATE INDEX beads_parent ON beads (parent_id, id);
+    CREATE INDEX beads_status ON beads (status, id);
+    CREATE TABLE deps (
+        bead_id text COLLATE "C" NOT NULL REFERENCES beads (id), blocker_id text COLLATE "C" NOT NULL REFERENCES beads (id),
+        PRIMARY KEY (bead_id, blocker_id)
+    );
+    CREATE INDEX deps_blocker ON deps (blocker_id, bead_id);
+    CREATE TABLE tags (
+        tag text COLLATE "C" NOT NULL, bead_id text COLLATE "C" NOT NULL REFERENCES beads (id), PRIMARY KEY (tag, bead_id)
+    );
+    CREATE TABLE pulse (id integer PRIMARY KEY CHECK (id = 0), at bigint NOT NULL);
+    """,
+)
+MIGRATIONS = (TABLES,)

@@ -1,0 +1,161 @@
+"""Memory in a schema of PostgreSQL with pgvector, shared by as many boxes as are given the connection string (M13, M14)."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Literal
+
+from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import AdapterError, SlotUnavailable
+from agentbox.adapters.memory import checks, filters
+from agentbox.adapters.memory.contract import Embedder, Hit, MemoryEntry, MemoryStats
+from agentbox.adapters.memory.embedder import NAME, check_model, load, vector_of
+from agentbox.adapters.memory.pg import rows, search
+from agentbox.adapters.memory.pg.rows import LIVE
+from agentbox.adapters.memory.pg.schema import MIGRATIONS, with_vector
+from agentbox.adapters.memory.rows import COLUMNS, Draft, Quotas, entry_of
+from agentbox.adapters.postgres import Connection, Postgres, row
+from agentbox.adapters.postgres import rows as select
+from agentbox.adapters.text import check_range, check_text, cursor_of, key_of
+from agentbox.adapters.wire import EMPTY, JsonObj, JsonValue, Scalar
+
+SWEEP_SECONDS = 30.0  # what has expired is invisible at once, and gone within 60 s
+
+
+class ExternalPgMemory(Adapter):
+    """The clock is the server's. Entry, vector and words of one store are one row."""
+
+    slot = "memory"
+    impl = "external-pg"
+
+    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+        super().__init__(cfg, deps)
+        self._db = Postgres(cfg, "agentbox_memory", MIGRATIONS, prepare=with_vector)
+        self._quotas = Quotas(
+            int(cfg.option("namespace_size", 256 << 20)), int(cfg.option("namespace_entries", 50_000))
+        )
+        self._embedder: Embedder | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+
+    async def open(self, deadline: Deadline) -> None:
+        embedder = await load(str(self.cfg.option("embedder", NAME)))
+        await self._db.open(deadline)
+        try:
+            await self._db.run(lambda db: _same_model(db, embedder))
+        except BaseException:
+            await self._db.close()
+            raise
+        self._embedder = embedder
+        self._sweeper = asyncio.ensure_future(self._sweep())
+
+    async def close(self) -> None:
+        sweeper, self._sweeper, self._embedder = self._sweeper, None, None
+        if sweeper is not None:
+            sweeper.cancel()
+            await asyncio.wait({sweeper})
+        await self._db.close()
+
+    async def health(self) -> Health:
+        """Writes the server's time and reads it back."""
+        wrong = await self._db.pulse()
+        return self.health_is("down" if wrong else "ok", wrong)
+
+    async def store(
+        self, key: str, value: JsonValue, *,
+        namespace: str = "default", text: str | None = None, metadata: Mapping[str, Scalar] = EMPTY, ttl_s: int | None = None,
+    ) -> tuple[MemoryEntry, bool]:  # fmt: skip
+        embedder = self._open()
+        checks.check_key(key)
+        checks.check_namespace(namespace)
+        checks.check_ttl(ttl_s)
+        words = checks.text_of(value, text)
+        stored, extra = checks.check_value(value), checks.check_metadata(metadata)
+        vector = await vector_of(embedder, words)
+        draft = Draft(namespace, key, stored, words, extra, dict(metadata), vector)
+        return await self._db.run(lambda db: rows.store(db, draft, self._quotas, ttl_s))
+
+    async def retrieve(self, key: str, *, namespace: str = "default") -> MemoryEntry | None:
+        self._open()
+        checks.check_key(key)
+        checks.check_namespace(namespace)
+        return await self._db.repeatable(lambda db: rows.find(db, namespace, key))
+
+    async def search(
+        self, query: str, *,
+        namespaces: tuple[str, ...] = ("default",), limit: int = 10, mode: Literal["hybrid", "vector", "text"] = "hybrid",
+        flt: JsonObj = EMPTY, min_cosine: float | None = None,
+    ) -> tuple[Hit, ...]:  # fmt: skip
+        """In `text` only entries that hold a word of the query are hits; in the others every entry with a vector can be."""
+        embedder = self._open()
+        checks.check_search(query, namespaces, limit, mode, min_cosine)
+        vector = await vector_of(embedder, query)
+        asked = search.Question(
+            words=rows.folded(query), vector=None if vector is None else rows.vector_text(vector),
+            namespaces=tuple(namespaces), limit=limit, mode=mode, conditions=filters.parse(flt), min_cosine=min_cosine,
+        )  # fmt: skip
+        return await self._db.run(lambda db: search.search(db, asked))
+
+    async def delete(self, key: str, *, namespace: str = "default") -> bool:
+        self._open()
+        checks.check_key(key)
+        checks.check_namespace(namespace)
+        return await self._db.run(lambda db: rows.delete(db, namespace, key))
+
+    async def list(
+        self, *, namespace: str = "default", prefix: str = "", flt: JsonObj = EMPTY, limit: int = 100, cursor: str | None = None
+    ) -> Page[MemoryEntry]:  # fmt: skip
+        self._open()
+        checks.check_namespace(namespace)
+        check_text(prefix, "/prefix", longest=checks.MAX_KEY)
+        check_range(limit, "/limit", checks.LIMIT)
+        conditions = filters.parse(flt)
+        listing = ["list", namespace, prefix, dict(flt)]
+        after = key_of(cursor, listing, 1)
+        where, bound = search.conditions_sql(conditions)
+        where += " AND e.key ^@ %s" + (" AND e.key > %s" if after else "")
+        values = (namespace, *bound, prefix, *(after or ()), limit + 1)
+        sql = f"SELECT {COLUMNS} FROM entries e WHERE e.namespace = %s AND {LIVE}{where} ORDER BY e.key LIMIT %s"
+        found = tuple(map(entry_of, await self._db.repeatable(lambda db: select(db, sql, values))))
+        more = len(found) > limit
+        return Page(items=found[:limit], next_cursor=cursor_of(listing, (found[limit - 1].key,)) if more else None)
+
+    async def stats(self, namespace: str | None = None) -> MemoryStats:
+        embedder = self._open()
+        if namespace is not None:
+            checks.check_namespace(namespace)
+        where, values = ("", ()) if namespace is None else (" AND e.namespace = %s", (namespace,))
+        sql = f"SELECT e.namespace, count(*), sum(e.bytes)::bigint FROM entries e WHERE {LIVE}{where} GROUP BY 1 ORDER BY 1"
+        found = await self._db.repeatable(lambda db: select(db, sql, values))
+        return MemoryStats(
+            entries=sum(one[1] for one in found), bytes=sum(one[2] for one in found), namespaces=tuple(one[0] for one in found),
+            model_id=embedder.model_id, dims=embedder.dims,
+            quotas={"namespace_size": self._quotas.bytes, "namespace_entries": self._quotas.entries},
+        )  # fmt: skip
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            with suppress(AdapterError):  # health tells; the next round tries again
+                await self._forget()
+
+    async def _forget(self) -> None:
+        for namespace in await self._db.repeatable(rows.expired_namespaces):
+            await self._db.run(partial(rows.sweep, namespace=namespace))
+
+    def _open(self) -> Embedder:
+        if self._embedder is None:
+            raise SlotUnavailable(
+                "cannot use memory: the store is not open", slot=self.slot, impl=self.impl, since=None
+            )
+        return self._embedder
+
+
+async def _same_model(db: Connection, embedder: Embedder) -> None:
+    """Writes down which model made the vectors. Raises ModelMismatch when it was another."""
+    sql = "INSERT INTO model VALUES (0, %s, %s) ON CONFLICT (id) DO NOTHING"
+    await db.execute(sql, (embedder.model_id, embedder.dims))
+    found = await row(db, "SELECT model_id, dims FROM model")
+    assert found is not None
+    check_model(embedder, found[0], found[1])

@@ -1,0 +1,168 @@
+"""beads external-pg keeps the contract of the slot against a real PostgreSQL, and what a shared server asks besides."""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import pytest_asyncio
+from draining import create, drain
+from postgres_store import PostgresStore, ServerClock
+
+from agentbox.adapters.base import Deps
+from agentbox.adapters.beads.contract import BeadFilter
+from agentbox.adapters.beads.external_pg import ExternalPgBeads
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import AdapterError, IntegrityError
+from agentbox.adapters.metrics import Metrics
+from agentbox.testing.clock import ManualClock
+from agentbox.testing.contracts.beads import BeadsContract
+from agentbox.testing.contracts.beads_common import a_task, epic_with, lease, spec
+from agentbox.testing.local_store import LocalStore
+
+
+@pytest.fixture
+def clock(postgres):
+    return ServerClock(postgres)
+
+
+@pytest_asyncio.fixture
+async def store(postgres, clock, tmp_path):
+    made = PostgresStore("beads", postgres, tmp_path, {"lease_seconds": 60})
+    yield made
+    await made.remove()
+
+
+@pytest_asyncio.fixture
+async def adapter(store):
+    return await store.open()
+
+
+async def until_it_answers(adapter, seconds=15):
+    """Waits for the same instance to be well again."""
+    async with asyncio.timeout(seconds):
+        while (await adapter.health()).state != "ok":
+            await asyncio.sleep(0.05)
+
+
+class TestExternalPg(BeadsContract):
+    async def test_B17_two_boxes_share_beads_without_overlap(self, store, adapter):
+        """Two instances, each with a pool of its own, eight workers each: every bead exactly once."""
+        _, children = await epic_with(adapter, 200)
+        other = await store.open()
+        claimed = []
+
+        async def work(box, name):
+            while (claim := await box.claim_next(name, lease_id=lease())) is not None:
+                claimed.append(claim.bead.id)
+
+        await asyncio.gather(*(work(box, f"w{n}") for box in (adapter, other) for n in range(8)))
+        assert sorted(claimed) == sorted(child.id for child in children)
+
+    async def test_B17_the_clock_is_the_servers(self, store, adapter):
+        """A box whose own clock stands in 2001 gets a lease from the server's time on."""
+        wrong = Deps(metrics=Metrics(), clock=ManualClock(datetime(2001, 1, 1, tzinfo=UTC)))
+        box = ExternalPgBeads(store.cfg, wrong)
+        await box.open(Deadline.after(10))
+        try:
+            store.change("CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint LANGUAGE sql AS 'SELECT 4102444800000'")
+            bead = await a_task(box)
+            claim = await box.claim(bead.id, "w", lease_id=lease(), lease_s=30)
+        finally:
+            await box.close()
+        assert bead.created_at == datetime(2100, 1, 1, tzinfo=UTC)
+        assert claim.expires_at == bead.created_at + timedelta(seconds=30)
+
+    async def test_B17_boxes_that_open_at_once_migrate_once(self, store):
+        """Eight instances on a database without the schema: each opens, and each migration is there once."""
+        boxes = [store.make() for _ in range(8)]
+        await asyncio.gather(*(box.open(Deadline.after(10)) for box in boxes))
+        bead, _ = await boxes[0].create_epic(spec())
+        assert await boxes[7].show(bead.id) == bead
+        with store.session() as db:
+            assert db.execute("SELECT number, name FROM migrations").fetchall() == [(1, "0001_tables.sql")]
+
+    async def test_B17_a_server_that_stops_under_load_and_returns(self, store, adapter):
+        """As in a crash: what was acknowledged is there, every failure is typed, and the same instance goes on."""
+        told, failures, stopping = [], [], asyncio.Event()
+
+        async def work(name):
+            number = 0
+            while not stopping.is_set():
+                number += 1
+                try:
+                    bead, _ = await adapter.create_epic(spec(f"{name}/{number}"))
+                    told.append(bead.id)
+                except AdapterError as error:
+                    failures.append(error)
+                    await asyncio.sleep(0.01)
+
+        workers = [asyncio.create_task(work(f"w{n}")) for n in range(8)]
+        while len(told) < 100:
+            await asyncio.sleep(0.01)
+        await store.kill_backend()
+        assert (await adapter.health()).state == "down"
+        await asyncio.to_thread(store.server.start)
+        await until_it_answers(adapter)
+        before = len(told)
+        while len(told) < before + 100:
+            await asyncio.sleep(0.01)
+        stopping.set()
+        await asyncio.gather(*workers)
+        assert failures
+        kept = {bead.id for bead in await everything(adapter)}
+        assert set(told) <= kept
+
+    async def test_B17_killed_processes_lose_no_bead_and_close_none_twice(self, store):
+        """Four processes, 400 beads, three of them killed at work (`bench/scale.py` has 8 and 10,000)."""
+        plain = store.with_secrets(dsn=store.server.dsn())  # the server's own clock: leases end while the test runs
+        adapter = await LocalStore.open(plain)
+        await create(adapter, 400)
+        found = await drain(plain, adapter, beads=400, processes=4, tasks=2, kills=3)
+        assert found.wrong() == []
+        assert found.killed == 3
+
+    async def test_C05_a_call_that_hangs_ends_when_it_is_cancelled(self, store, adapter):
+        """Another session holds the table; the caller is free again at once, and the next call works."""
+        bead = await a_task(adapter)
+        with store.session() as db, db.transaction():
+            db.execute("LOCK TABLE beads IN ACCESS EXCLUSIVE MODE")
+            started = time.monotonic()
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await adapter.close_bead(bead.id)
+            assert time.monotonic() - started < 1.5
+        assert (await adapter.show(bead.id)).status == "open"
+
+    async def test_C09_a_newer_schema_is_refused_and_left_alone(self, store):
+        """With a sentence that says so."""
+        await store.open()
+        await store.close_all()
+        store.change("INSERT INTO migrations VALUES (99, '0099_later.sql', 'x')")
+        with pytest.raises(IntegrityError, match="newer than"):
+            await store.open()
+
+    async def test_C09_another_migration_of_the_same_number_is_refused(self, store):
+        """Its checksum differs."""
+        await store.open()
+        await store.close_all()
+        store.change("UPDATE migrations SET sha256 = 'x' WHERE number = 1")
+        with pytest.raises(IntegrityError, match="migration 1"):
+            await store.open()
+
+    async def test_C09_an_empty_schema_is_migrated(self, store):
+        """One that an administrator made beforehand."""
+        store.change(f'CREATE SCHEMA "{store.schema}"')
+        adapter = await store.open()
+        bead, _ = await adapter.create_epic(spec())
+        assert await adapter.show(bead.id) == bead
+
+
+async def everything(adapter):
+    """All beads, over all pages."""
+    found, cursor = [], None
+    while True:
+        page = await adapter.list(BeadFilter(), limit=500, cursor=cursor)
+        found += page.items
+        if (cursor := page.next_cursor) is None:
+            return found
