@@ -21,6 +21,7 @@ class BootFacts:
     digests: Mapping[str, str | None] = field(default_factory=dict)
     landlock_abi: int = 0
     drift: tuple[Drifted, ...] = ()
+    target: str = ""
     protections_absent: tuple[str, ...] = ()
     previous_shutdown: str = "first"
     hooks: Hooks = field(default_factory=Hooks)
@@ -35,6 +36,6 @@ def facts_of(record: BootRecord | None, plan: Plan, paths: Paths) -> BootFacts:
         return BootFacts(boot_id="", plan_digest=plan.digest, revision=revision)
     return BootFacts(
         boot_id=record.boot_id, plan_digest=plan.digest, image_ref=record.image_ref, revision=revision,
-        digests=record.digests, landlock_abi=record.landlock_abi, drift=record.posture.drift, protections_absent=record.protections_absent,
+        digests=record.digests, landlock_abi=record.landlock_abi, drift=record.posture.drift, target=record.target, protections_absent=record.protections_absent,
         previous_shutdown=record.previous.shutdown, hooks=record.hooks,
     )  # fmt: skip

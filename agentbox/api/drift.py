@@ -36,7 +36,7 @@ class DriftWatch:
         self.rows = services.boot.drift
         self._lasting = tuple(row for row in self.rows if row.control == CONTAINER)
         self._keys: dict[str, tuple[str, ...]] = {}
-        for control in (*promised(services.plan, services.paths), POSTURE, MANIFEST, CONTAINER):
+        for control in (*promised(services.plan, services.paths, services.boot.target), POSTURE, MANIFEST, CONTAINER):
             services.metrics.drift.labels(control).set(0)
         self._show(self.rows)
 
@@ -78,7 +78,9 @@ class DriftWatch:
         try:
             async with asyncio.timeout(_DEADLINE):
                 return await self._measure(
-                    lambda: posture_drift(services.plan, services.paths, services.boot.landlock_abi)
+                    lambda: posture_drift(
+                        services.plan, services.paths, services.boot.landlock_abi, services.boot.target
+                    )
                 )
         except (OSError, TimeoutError) as error:
             return (Drifted(POSTURE, "measured", f"cannot be measured: {error or 'no answer'}"),)

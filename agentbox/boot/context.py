@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.plan.model import Plan
+from agentbox.plan.names import TARGET_VARIABLE
 from agentbox.settings import Paths
 from agentbox.supervision.boot_record import Drifted, Posture, Previous
 from agentbox.supervision.events import BootLog
@@ -33,6 +34,11 @@ class Context:
     previous: Previous = field(default_factory=Previous)
     hooks: Hooks = field(default_factory=Hooks)
     optional_missing: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """The word by which a renderer tells the box where it runs; "" for every target that can hold the whole plan."""
+        return self.env.get(TARGET_VARIABLE, "")
 
     def emit(self, event: str, *, level: str | None = None, **fields: Any) -> None:
         """An event of this boot."""

@@ -9,7 +9,7 @@ from agentbox.boot.context import Context
 from agentbox.canonical import digest
 from agentbox.supervision import procfs
 from agentbox.supervision.boot_record import BootRecord
-from agentbox.supervision.protections import PROCESS_ENGINE_LACKS
+from agentbox.supervision.protections import absent
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}$")
 
@@ -30,7 +30,8 @@ def boot_record(context: Context) -> BootRecord:
         landlock_abi=context.landlock_abi,
         posture=context.posture,
         previous=context.previous,
-        protections_absent=() if context.paths.contained else PROCESS_ENGINE_LACKS,
+        target=context.target,
+        protections_absent=absent(contained=context.paths.contained, target=context.target),
         optional_missing=context.optional_missing,
         hooks=context.hooks,
     )

@@ -63,6 +63,7 @@ class BootRecord:
     landlock_abi: int
     posture: Posture = field(default_factory=Posture)
     previous: Previous = field(default_factory=Previous)
+    target: str = ""  # kubernetes, where its renderer said so
     protections_absent: tuple[str, ...] = ()
     optional_missing: tuple[str, ...] = ()  # ids of optional probes that failed in phase 5
     hooks: Hooks = field(default_factory=Hooks)

@@ -1,4 +1,6 @@
-"""What a box without a container lacks: named by `up`, `status`, `/health` and `boot.json`, in these words (box.md 8)."""
+"""What a box lacks where it runs: named by `up`, `status`, `/health` and `boot.json`, in these words (box.md 3, 8)."""
+
+from agentbox.plan.names import KUBERNETES
 
 PROCESS_ENGINE_LACKS: tuple[str, ...] = (
     "no read-only root",
@@ -7,3 +9,16 @@ PROCESS_ENGINE_LACKS: tuple[str, ...] = (
     "no seccomp list on the control plane",
     "host files readable by the control plane",
 )
+"""Without a container."""
+KUBERNETES_LACKS: tuple[str, ...] = (
+    "no noexec, nosuid, nodev on memory volumes (no rule of an agent allows execution there)",
+    "no pid limit for the whole box but the node's podPidsLimit (each agent's still hold)",
+)
+"""In a pod: what has no words in its template. The posture check promises none of it there."""
+
+
+def absent(*, contained: bool, target: str) -> tuple[str, ...]:
+    """The list for a box in a container or not, on the target that its renderer named."""
+    if not contained:
+        return PROCESS_ENGINE_LACKS
+    return KUBERNETES_LACKS if target == KUBERNETES else ()

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from goldens import cases, given
 from harness.judges import JUDGES
+from rendered_page import PAGE, REFRESH, page
 
 from agentbox.render.files import write
 from agentbox.render.targets import ALL, render
@@ -17,3 +18,8 @@ def test_judges_are_silent(tmp_path: Path, case: Path, name: str) -> None:
     written = write(render(ALL, given(case)), tmp_path)
     assert len(written) > 10
     assert JUDGES[name](tmp_path, given(case).plan) == []
+
+
+def test_the_page_of_rendered_targets_is_fresh() -> None:
+    """docs/rendered.md says what the judges say now."""
+    assert PAGE.read_text() == page(), f"stale: run `{REFRESH}`"

@@ -1,21 +1,33 @@
-"""RC-025, run for real: the rendered pod template boots as a Pod under `podman kube play` until `/ready` answers 200, and
-its own posture check names nothing but what Kubernetes has no words for.
+"""RC-025, run for real: the rendered pod template boots as a Pod under `podman kube play` until `/ready` answers 200, in
+strict mode too: what Kubernetes has no words for is named as absent, and is no drift. Any other difference is.
 
 What podman 4.3 forces to be masked is in harness/pod.py, one line each.
 """
 
 from pathlib import Path
+from typing import Any
 
 from harness.box import MANIFEST
 from harness.images import Images
 from harness.plans import plan_of
-from harness.pod import IGNORED, SECRETS, Pod
+from harness.pod import SECRETS, Pod
+
+from agentbox.supervision.protections import KUBERNETES_LACKS
+
+
+def widen(spec: dict[str, Any]) -> None:
+    """More memory, and a larger /tmp, than the plan says."""
+    resources = spec["containers"][0]["resources"]
+    for bound in (resources["limits"], resources["requests"]):
+        bound["memory"] = "3072Mi"
+    (tmp,) = (volume for volume in spec["volumes"] if volume["name"] == "memory-tmp")
+    tmp["emptyDir"]["sizeLimit"] = "512Mi"
 
 
 def test_the_pod_boots_and_is_confined(images: Images, tmp_path: Path) -> None:
-    """The Secret's token opens the API; uid, capabilities, seccomp list and memory are those of the plan."""
+    """In strict mode. The Secret's token opens the API; uid, capabilities, seccomp list and memory are those of the plan."""
     plan = plan_of(MANIFEST)
-    with Pod(tmp_path, plan, MANIFEST, images.plain).running() as pod:
+    with Pod(tmp_path, plan, MANIFEST, images.plain, strict=True).running() as pod:
         ready = pod.wait_ready(60)
         assert ready["ready"] is True
         assert ready["plan_digest"] == plan.digest
@@ -29,6 +41,26 @@ def test_the_pod_boots_and_is_confined(images: Images, tmp_path: Path) -> None:
         assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
         assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
         checked = pod.events("PostureChecked")[-1]["expected"]
-        drifted = {event["control"] for event in pod.events("PostureDrift")}
-        assert {"seccomp_fingerprint", "limit.memory", "root"} <= set(checked)
-        assert drifted == set(IGNORED)
+        assert {"seccomp_fingerprint", "limit.memory", "root", "mount:/tmp"} <= set(checked)
+        assert pod.events("PostureDrift") == []
+        health = pod.get("/health")
+        assert health["posture"]["drift"] == []
+        assert health["protections_absent"] == list(KUBERNETES_LACKS)
+
+
+def test_real_drift_is_told_in_a_pod(images: Images, tmp_path: Path) -> None:
+    """A pod that was given more than the plan says: each control by name, and nothing else."""
+    plan = plan_of(MANIFEST)
+    with Pod(tmp_path, plan, MANIFEST, images.plain, change=widen).running() as pod:
+        pod.wait_ready(60)
+        told = {event["control"]: event["found"] for event in pod.events("PostureDrift")}
+        assert told == {"limit.memory": str(3 << 30), "mount:/tmp": f"tmpfs {512 << 10} KiB"}
+        assert [row.partition(":")[0] for row in pod.get("/health")["posture"]["drift"]] == ["limit.memory", "mount"]
+
+
+def test_strict_mode_refuses_real_drift_in_a_pod(images: Images, tmp_path: Path) -> None:
+    """The boot fails and says which control it is."""
+    plan = plan_of(MANIFEST)
+    with Pod(tmp_path, plan, MANIFEST, images.plain, strict=True, change=widen).running() as pod:
+        pod.wait_for_event("BootstrapFailed", 60)
+        assert "limit.memory" in pod.events("BootstrapFailed")[0]["reason"]

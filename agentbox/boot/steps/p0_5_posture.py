@@ -41,8 +41,8 @@ def _check_root(context: Context) -> None:
 
 
 def _check_posture(context: Context) -> None:
-    expected = promised(context.plan, context.paths)
-    found = measured(context.plan, context.paths, context.landlock_abi)
+    expected = promised(context.plan, context.paths, context.target)
+    found = measured(context.plan, context.paths, context.landlock_abi, context.target)
     context.emit("PostureChecked", control="all", expected=expected, found=found)
     drifted = compare(expected, found)
     for row in drifted:

@@ -50,9 +50,17 @@ _OF_BOX = {"all": "compose", "compose": "compose", "env": "env"}
     "--allow-psa", type=click.Choice(("restricted", "baseline", "privileged")), default="restricted", show_default=True,
     help="kubernetes: the Pod Security level that the pod's namespace allows.",
 )  # fmt: skip
+@click.option("--strict", is_flag=True, help="Boot warnings about posture and drift are fatal, as with `up --strict`.")
 @click.pass_obj
 def command(
-    cli: Cli, target: str, out: Path | None, check: bool, image_ref: str, project: Path | None, allow_psa: str
+    cli: Cli,
+    target: str,
+    out: Path | None,
+    check: bool,
+    image_ref: str,
+    project: Path | None,
+    allow_psa: str,
+    strict: bool,
 ) -> int:
     """Render TARGET from the manifest and the lock.
 
@@ -66,7 +74,7 @@ def command(
     if of_box and target not in _OF_BOX:
         raise click.UsageError(f"`up` writes no file for {target}: name the folder to check with --out")
     given = _given(cli, image_ref, of_box=of_box)
-    given = replace(given, allow_psa=allow_psa, project=project or given.project)
+    given = replace(given, allow_psa=allow_psa, project=project or given.project, strict=strict or given.strict)
     chosen = _OF_BOX[target] if of_box else target
     for name in left_out(chosen, given):
         cli.out.error(f"{name} left out: it needs --image-ref NAME@sha256:… and no --project")

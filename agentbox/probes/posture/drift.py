@@ -9,9 +9,9 @@ from agentbox.settings import Paths
 from agentbox.supervision.boot_record import Drifted
 
 
-def posture_drift(plan: Plan, paths: Paths, landlock_abi: int) -> tuple[Drifted, ...]:
-    """What is not as promised now. Raises OSError."""
-    return compare(promised(plan, paths), measured(plan, paths, landlock_abi))
+def posture_drift(plan: Plan, paths: Paths, landlock_abi: int, target: str = "") -> tuple[Drifted, ...]:
+    """What is not as promised on that target now. Raises OSError."""
+    return compare(promised(plan, paths, target), measured(plan, paths, landlock_abi, target))
 
 
 def compare(expected: Mapping[str, str], found: Mapping[str, str]) -> tuple[Drifted, ...]:

@@ -14,7 +14,7 @@ from agentbox.plan.model import Plan, Tmpfs
 from agentbox.probes.posture import capabilities, fingerprint
 from agentbox.probes.posture.extra import extra_devices, extra_mounts
 from agentbox.probes.posture.mountinfo import Mount, holder, mounts
-from agentbox.probes.posture.promised import READ_ONLY, WRITABLE, groups, tmpfs_text
+from agentbox.probes.posture.promised import READ_ONLY, WRITABLE, groups, tmpfs_flags, tmpfs_text
 from agentbox.settings import Paths
 from agentbox.supervision import procfs
 from agentbox.supervision.boot_record import Drifted, Posture
@@ -24,7 +24,7 @@ _NO_MOUNT = "no mount"
 UNKNOWN = "unknown"
 
 
-def measured(plan: Plan, paths: Paths, landlock_abi: int) -> dict[str, str]:
+def measured(plan: Plan, paths: Paths, landlock_abi: int, target: str = "") -> dict[str, str]:
     """At least the controls that are promised, as the kernel has them. Raises OSError."""
     status = procfs.status()
     found = {
@@ -48,7 +48,7 @@ def measured(plan: Plan, paths: Paths, landlock_abi: int) -> dict[str, str]:
         "limit.memory": _cgroup("memory.max", "memory/memory.limit_in_bytes"),
         "limit.pids": _cgroup("pids.max", "pids/pids.max"),
         "devices.extra": extra_devices(profile),
-        **_mounts(profile, paths, mounts()),
+        **_mounts(profile, paths, mounts(), target),
     }
 
 
@@ -70,7 +70,7 @@ def _held(status: Mapping[str, str]) -> int:
     return int(status["CapEff"], 16) | int(status["CapPrm"], 16) | int(status["CapAmb"], 16)
 
 
-def _mounts(profile: Profile, paths: Paths, table: Mapping[str, Mount]) -> dict[str, str]:
+def _mounts(profile: Profile, paths: Paths, table: Mapping[str, Mount], on: str) -> dict[str, str]:
     secrets = [row for target, row in table.items() if target.startswith(str(paths.mounted_secrets))]
     writable = sorted(row.target for row in secrets if not row.read_only)
     return {
@@ -80,7 +80,7 @@ def _mounts(profile: Profile, paths: Paths, table: Mapping[str, Mount]) -> dict[
         "secrets": f"writable: {', '.join(writable)}" if writable else READ_ONLY,
         f"mount:{paths.manifest}": _access(table.get(str(paths.manifest))),
         **{f"mount:{row.target}": _access(table.get(row.target)) for row in profile.volumes},
-        **{f"mount:{row.target}": _tmpfs(row, table.get(row.target)) for row in profile.tmpfs},
+        **{f"mount:{row.target}": tmpfs_found(row, table.get(row.target), on) for row in profile.tmpfs},
         "mounts.extra": extra_mounts(profile, paths, table),
     }
 
@@ -89,14 +89,14 @@ def _access(row: Mount | None) -> str:
     return _NO_MOUNT if row is None else READ_ONLY if row.read_only else WRITABLE
 
 
-def _tmpfs(wanted: Tmpfs, row: Mount | None) -> str:
-    """Its protective flags and size; `noexec` is not counted where the plan allows programs."""
+def tmpfs_found(wanted: Tmpfs, row: Mount | None, on: str) -> str:
+    """Those of its protective flags that are asked about there, and its size."""
     if row is None:
         return _NO_MOUNT
     if row.kind != "tmpfs":
         return row.kind
-    flags = row.flags & {"nodev", "noexec", "nosuid"} - ({"noexec"} if wanted.exec else set())
-    return tmpfs_text(",".join(sorted(flags)), row.size_kib)
+    asked = tmpfs_flags(wanted, on)
+    return tmpfs_text(asked, row.flags & asked, row.size_kib)
 
 
 def _cgroup(v2: str, v1: str) -> str:

@@ -4,6 +4,7 @@ import grp
 
 from agentbox.plan.merge import DEFAULT_SECCOMP, GID, Profile, effective
 from agentbox.plan.model import Plan, Tmpfs
+from agentbox.plan.names import KUBERNETES
 from agentbox.probes.posture import capabilities, fingerprint
 from agentbox.probes.posture.mountinfo import tmpfs_kib
 from agentbox.settings import Paths
@@ -12,8 +13,9 @@ NOTHING = "none"
 READ_ONLY, WRITABLE = "read-only", "writable"
 
 
-def promised(plan: Plan, paths: Paths) -> dict[str, str]:
-    """What must be found. The process engine promises less: `protections_absent` names the rest. Raises PlanError."""
+def promised(plan: Plan, paths: Paths, target: str = "") -> dict[str, str]:
+    """What must be found on that target. The process engine and Kubernetes promise less: `protections_absent` names the
+    rest. Raises PlanError."""
     common = {
         "capabilities": capabilities.NONE,
         "no_new_privs": "1",
@@ -30,9 +32,9 @@ def promised(plan: Plan, paths: Paths) -> dict[str, str]:
         **_seccomp(profile),
         "limit.cpus": f"{plan.resources.cpus:g}",
         "limit.memory": str(plan.resources.memory),
-        "limit.pids": str(plan.resources.pids),
+        **({} if target == KUBERNETES else {"limit.pids": str(plan.resources.pids)}),
         "devices.extra": NOTHING,
-        **_mounts(profile, paths),
+        **_mounts(profile, paths, target),
     }
 
 
@@ -63,7 +65,7 @@ def _seccomp(profile: Profile) -> dict[str, str]:
     return {"seccomp": "2", **print_}
 
 
-def _mounts(profile: Profile, paths: Paths) -> dict[str, str]:
+def _mounts(profile: Profile, paths: Paths, on: str) -> dict[str, str]:
     volumes = {f"mount:{row.target}": READ_ONLY if row.read_only else WRITABLE for row in profile.volumes}
     return {
         "root": READ_ONLY,
@@ -72,15 +74,24 @@ def _mounts(profile: Profile, paths: Paths) -> dict[str, str]:
         "secrets": READ_ONLY,
         f"mount:{paths.manifest}": READ_ONLY,
         **volumes,
-        **{f"mount:{row.target}": _tmpfs(row) for row in profile.tmpfs},
+        **{f"mount:{row.target}": _tmpfs(row, on) for row in profile.tmpfs},
         "mounts.extra": NOTHING,
     }
 
 
-def _tmpfs(row: Tmpfs) -> str:
-    return tmpfs_text("nodev,nosuid" if row.exec else "nodev,noexec,nosuid", tmpfs_kib(row.size))
+def _tmpfs(row: Tmpfs, on: str) -> str:
+    asked = tmpfs_flags(row, on)
+    return tmpfs_text(asked, asked, tmpfs_kib(row.size))
 
 
-def tmpfs_text(flags: str, size_kib: int | None) -> str:
-    """How a memory file system is told."""
-    return f"tmpfs {flags or 'without flags'} {size_kib if size_kib is not None else 'any'} KiB"
+def tmpfs_flags(row: Tmpfs, on: str) -> frozenset[str]:
+    """The protective flags that a target writes: `noexec` not where the plan allows programs, and Kubernetes none."""
+    if on == KUBERNETES:
+        return frozenset()
+    return frozenset(["nodev", "nosuid", *([] if row.exec else ["noexec"])])
+
+
+def tmpfs_text(asked: frozenset[str], found: frozenset[str], size_kib: int | None) -> str:
+    """How a memory file system is told; flags only where any was asked for."""
+    flags = f"{','.join(sorted(found)) or 'without flags'} " if asked else ""
+    return f"tmpfs {flags}{size_kib if size_kib is not None else 'any'} KiB"

@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from agentbox.plan.names import KUBERNETES, TARGET_VARIABLE
 from agentbox.render.grants.compare import LABELLED
 from agentbox.render.grants.model import Grants, Mount, UnknownGrantError, only
 from agentbox.render.grants.words import capabilities, file_digest, size
@@ -25,6 +26,7 @@ _CONTAINER = (
 _CONTEXT = ("allowPrivilegeEscalation", "capabilities", "privileged", "readOnlyRootFilesystem")
 _HOST = {"hostNetwork": "network", "hostPID": "pid", "hostIPC": "ipc"}
 _SHM = 64 << 20  # of the container runtimes (containerd, CRI-O) where nothing is mounted at /dev/shm
+_SAID_OF_ITSELF = {"name": TARGET_VARIABLE, "value": KUBERNETES}  # tells the box where it runs, and grants nothing
 _FLAGS = frozenset(["write", "exec", "suid", "dev"])
 _DEVICES = {"amd.com/gpu": ("/dev/dri", "/dev/kfd")}
 _REQUESTS = {"nvidia.com/gpu": "nvidia"}
@@ -83,7 +85,8 @@ def _seccomp(profile: Mapping[str, str], files: Mapping[str, bytes]) -> str:
 def _environment(box: Mapping[str, Any]) -> Iterator[str]:
     for row in box["env"]:
         only("a variable", row, ("name", "value"))
-        yield row["name"]
+        if row != _SAID_OF_ITSELF:
+            yield row["name"]
 
 
 def _limits(resources: Mapping[str, Any], mounts: tuple[Mount, ...]) -> dict[str, float]:

@@ -5,6 +5,7 @@ from typing import Any
 from agentbox.manifest import config_dir
 from agentbox.plan.merge import GID, UID, Profile, effective
 from agentbox.plan.model import Plan
+from agentbox.plan.names import KUBERNETES, TARGET_VARIABLE
 from agentbox.render import yaml
 from agentbox.render.errors import RenderError
 from agentbox.render.kubernetes.storage import host_volumes, mebibytes, memory_volumes, mounts
@@ -56,8 +57,7 @@ def _container(plan: Plan, profile: Profile, options: Options) -> dict[str, Any]
             "readOnlyRootFilesystem": profile.read_only,
         },
         "env": [
-            {"name": name, "value": yaml.Quoted(_literal(value))}
-            for name, value in container_environment(plan, options, options.image_ref).items()
+            {"name": name, "value": yaml.Quoted(_literal(value))} for name, value in _environment(plan, options).items()
         ],
         "ports": [
             {"name": "api", "containerPort": plan.api.port, "protocol": "TCP"},
@@ -67,6 +67,12 @@ def _container(plan: Plan, profile: Profile, options: Options) -> dict[str, Any]
         **_probes(),
         "volumeMounts": _mounts(plan, profile),
     }
+
+
+def _environment(plan: Plan, options: Options) -> dict[str, str]:
+    """With the word by which the box knows what its pod cannot hold."""
+    found = {**container_environment(plan, options, options.image_ref), TARGET_VARIABLE: KUBERNETES}
+    return dict(sorted(found.items()))
 
 
 def _literal(value: str) -> str:

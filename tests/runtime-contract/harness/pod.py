@@ -1,7 +1,6 @@
 """The rendered pod template, run for real by `podman kube play` as a Pod: it knows no StatefulSet.
 
-What podman 4.3 cannot take is masked in `as_pod`, one line each, and nothing else is touched. What it takes and does not
-do is in IGNORED; the box's own posture check must name exactly that.
+What podman 4.3 cannot take is masked in `as_pod`, one line each, and nothing else is touched.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import json
 import os
 import resource
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import yaml
 
 from agentbox.image import BuildResult
+from agentbox.plan.merge import GID
 from agentbox.plan.model import Plan
 from agentbox.render.kubernetes import kubernetes
 from agentbox.render.options import Options
@@ -31,29 +31,36 @@ _MOST = 16384  # of open files and of processes
 TOKEN = "a-token-that-the-secret-holds-4c1f9a70"
 SECRETS = (TOKEN, base64.b64encode(TOKEN.encode()).decode())
 """What the box may find in the file: podman 4.3 writes the data of a Secret as it stands, later ones decode it."""
-IGNORED = {
-    "limit.pids": "Kubernetes itself has no such field; the node's kubelet has one",
-    "mount:/run": "an emptyDir has no mount options",
-    "mount:/tmp": "the same",
-    "mount:/var/log": "the same",
-    "mount:/var/log/supervisor": "the same",
-    "mount:/var/run": "the same",
-}
-"""Controls that hold on every other target; render/grants lists their compensation (INEXPRESSIBLE)."""
+
+Change = Callable[[dict[str, Any]], object]
+"""What a test does to the pod's spec before it is played."""
 
 
 class Pod:
-    """A pod of one plan. Nothing of it stays after `removed`."""
+    """A pod of one plan. Nothing of it stays after `running`."""
 
-    def __init__(self, folder: Path, plan: Plan, manifest: str, image: BuildResult) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        plan: Plan,
+        manifest: str,
+        image: BuildResult,
+        *,
+        strict: bool = False,
+        change: Change | None = None,
+    ) -> None:
         self.folder, self.plan, self.image = folder, plan, image
         self.reference = f"localhost/agentbox@{image.manifest_digest}"
-        text = kubernetes(plan, Options(self.reference), manifest=manifest.encode())
+        text = kubernetes(plan, Options(self.reference, strict=strict), manifest=manifest.encode())
         rows = {row["kind"]: row for row in yaml.safe_load_all(text)}
         self.manifest = folder / "agentbox.toml"
         self.manifest.write_text(rows["ConfigMap"]["data"]["agentbox.toml"])
         self.claims = [row["metadata"]["name"] for row in rows["StatefulSet"]["spec"]["volumeClaimTemplates"]]
-        self.document = self.as_pod(rows["StatefulSet"]["spec"]["template"])
+        self.memory: dict[Path, str] = {}  # folder of this host -> size
+        template = rows["StatefulSet"]["spec"]["template"]
+        if change is not None:
+            change(template["spec"])
+        self.document = self.as_pod(template)
         (folder / "pod.json").write_text(json.dumps(self.document))
         (folder / "agentbox.json").write_text(seccomp_text())
         (folder / "containers.conf").write_text(_containers_conf())
@@ -68,6 +75,11 @@ class Pod:
         for volume in spec["volumes"]:
             if volume.pop("configMap", None):
                 volume["hostPath"] = {"path": str(self.manifest), "type": "File"}  # a map's `subPath` is not known
+            if memory := volume.pop("emptyDir", None):
+                # A memory volume would be a folder of the disk, which the box tells: mounted as the kubelet mounts it.
+                where = self.folder / volume["name"]
+                self.memory[where] = memory["sizeLimit"]
+                volume["hostPath"] = {"path": str(where), "type": "Directory"}
             if "secret" in volume:
                 volume["secret"]["optional"] = False  # an optional one is never mounted
         for mount in spec["containers"][0]["volumeMounts"]:
@@ -89,6 +101,10 @@ class Pod:
             self.podman(
                 "secret", "create", f"{self.plan.name}-secrets", "-", given=_secret(f"{self.plan.name}-secrets")
             )
+            for where, size in self.memory.items():
+                where.mkdir()
+                options = f"size={size.removesuffix('i')},mode=2777,gid={GID}"
+                subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(where)], check=True)
             # No network: the box asks itself, as its probes do, and boots without one.
             self.podman(
                 "kube", "play", "--network=none", f"--seccomp-profile-root={self.folder}", str(self.folder / "pod.json")
@@ -100,11 +116,12 @@ class Pod:
                 self.podman("volume", "rm", "--force", *volumes)
             self.podman("secret", "rm", f"{self.plan.name}-secrets", check=False)
             self.podman("image", "rm", "--force", self.reference)
+            for where in filter(Path.is_mount, self.memory):
+                subprocess.run(["umount", str(where)], check=True)
 
     def _volumes(self) -> list[str]:
         names = [row["Name"] for row in json.loads(self.podman("volume", "ls", "--format=json").out)]
         ours = {f"{POD}-{name}" for name in self.claims} | {f"{self.plan.name}-secrets"}
-        ours |= {volume["name"] for volume in self.document["spec"]["volumes"]}
         return [name for name in names if name in ours]
 
     def podman(self, *words: str, given: str = "", check: bool = True) -> Ran:
@@ -128,6 +145,9 @@ class Pod:
 
     def wait_ready(self, seconds: float) -> Any:
         return wait_for(lambda: self.get("/ready"), seconds, lambda: f"ready; log {self.log()[-6:]}")
+
+    def wait_for_event(self, name: str, seconds: float) -> Any:
+        return wait_for(lambda: self.events(name), seconds, lambda: f"{name}; log {self.log()[-6:]}")
 
     def log(self) -> list[str]:
         return self.podman("logs", f"{POD}-agentbox").out.splitlines()

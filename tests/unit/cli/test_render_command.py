@@ -109,3 +109,21 @@ def test_an_exception_that_pod_security_does_not_admit_must_be_allowed(folder: P
     assert "security.exceptions.playwright needs baseline" in refused.message
     assert "capabilities.add CHOWN" in refused.message
     assert _render(folder, "kubernetes", "--image-ref", IMAGE, "--allow-psa", "baseline").return_value == 0
+
+
+def test_strict_is_written_into_what_starts_the_box(folder: Path) -> None:
+    """Without the flag it is off; and only a pod is told that it is one."""
+    arguments = ["--out", str(folder / "out"), "--image-ref", IMAGE]
+    texts = {}
+    for flags in ([], ["--strict"]):
+        assert _render(folder, "all", *arguments, *flags).return_value == 0
+        names = ("docker-compose.yml", "kubernetes.yaml", "podman-run.txt")
+        texts[bool(flags)] = {name: (folder / "out" / name).read_text() for name in names}
+    strict = {
+        "docker-compose.yml": "AGENTBOX_STRICT: '1'",
+        "kubernetes.yaml": "- name: AGENTBOX_STRICT\n              value: '1'",
+        "podman-run.txt": "--env=AGENTBOX_STRICT=1",
+    }
+    assert {name: words in texts[True][name] for name, words in strict.items()} == dict.fromkeys(strict, True)
+    assert {name: words in texts[False][name] for name, words in strict.items()} == dict.fromkeys(strict, False)
+    assert [name for name, text in texts[False].items() if "AGENTBOX_TARGET" in text] == ["kubernetes.yaml"]

@@ -7,10 +7,11 @@ import pytest
 
 from agentbox.plan.merge import Profile, effective
 from agentbox.plan.model import Delta, Device, Tmpfs, Volume
+from agentbox.plan.names import KUBERNETES
 from agentbox.probes.posture import capabilities, fingerprint
 from agentbox.probes.posture.drift import compare
 from agentbox.probes.posture.extra import extra_mounts
-from agentbox.probes.posture.measured import measured
+from agentbox.probes.posture.measured import measured, tmpfs_found
 from agentbox.probes.posture.mountinfo import holder, mounts, parse, tmpfs_kib
 from agentbox.probes.posture.promised import promised
 from agentbox.settings import Paths
@@ -62,6 +63,36 @@ def test_every_promised_control_is_measured(prefix: str) -> None:
         assert expected["capability_bound"] == "SYS_NICE"
         assert expected["mount:/nowhere"] == "tmpfs nodev,nosuid 1024 KiB"
         assert (found["mount:/nowhere"], found["mount:/gone"]) == ("no mount", "no mount")
+
+
+def test_kubernetes_promises_what_its_renderer_can_write() -> None:
+    """Without the pid limit, and memory file systems by kind and size alone; all else as everywhere, and still measured."""
+    plan = plan_of()
+    everywhere, pod = promised(plan, BOX), promised(plan, BOX, KUBERNETES)
+    assert set(everywhere) - set(pod) == {"limit.pids"}
+    other = {name: value for name, value in pod.items() if everywhere[name] != value}
+    assert other == {f"mount:{row.target}": f"tmpfs {row.size >> 10} KiB" for row in effective(plan).tmpfs}
+    assert set(pod) <= set(measured(plan, BOX, 0, KUBERNETES))
+    assert promised(plan, BOX, "another word") == everywhere
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("40 22 0:40 / /run rw,relatime - tmpfs tmpfs rw,size=65536k", "tmpfs 65536 KiB"),
+        ("40 22 0:40 / /run rw,relatime - tmpfs tmpfs rw,size=131072k", "tmpfs 131072 KiB"),
+        ("40 22 0:40 / /run rw,relatime - tmpfs tmpfs rw", "tmpfs any KiB"),
+        ("40 22 8:1 / /run rw,relatime - ext4 /dev/sda rw", "ext4"),
+        ("", "no mount"),
+    ],
+)  # fmt: skip
+def test_in_a_pod_another_size_or_kind_is_still_told(line: str, told: str) -> None:
+    """The flags are not asked about there; the rest is."""
+    rows = parse(f"{TABLE}{line}\n" if line else TABLE)
+    wanted = Tmpfs(target="/run", size=64 << 20, mode="755")
+    assert tmpfs_found(wanted, rows.get("/run"), KUBERNETES) == told
+    everywhere = tmpfs_found(wanted, rows.get("/run"), "")
+    assert everywhere == (told.replace("tmpfs", "tmpfs without flags"))
 
 
 def test_an_exception_changes_what_is_promised_and_nothing_else() -> None:
