@@ -201,14 +201,25 @@ def boot(paths: Paths, start: Start) -> subprocess.Popen[bytes]:
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     if os.geteuid() == 0:
         os.fchown(descriptor, BOX_UID, BOX_UID)
-    env = _environment(paths) | dict(start.plan.environment) | dict(start.hooks)
-    env |= {"AGENTBOX_PLAN_DIGEST": start.plan.digest, "AGENTBOX_STRICT": "1" if start.strict else "0"}
     with os.fdopen(descriptor, "wb") as stream:
         return subprocess.Popen(
             [str(paths.python), "-I", "-m", "agentbox.boot"],
-            cwd=paths.prefix, env=env, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream,
+            cwd=paths.prefix, env=boot_environment(paths, start), stdin=subprocess.DEVNULL, stdout=stream, stderr=stream,
             start_new_session=True, preexec_fn=become_box_user,
         )  # fmt: skip
+
+
+def boot_environment(paths: Paths, start: Start) -> dict[str, str]:
+    """What the boot is given: the plan's data, and of the operator's environment what the plan passes through."""
+    passed = {name: value for name, value in environment().items() if name in start.plan.passed}
+    strict = "1" if start.strict else "0"
+    given = {
+        **start.plan.environment,
+        **start.hooks,
+        "AGENTBOX_PLAN_DIGEST": start.plan.digest,
+        "AGENTBOX_STRICT": strict,
+    }
+    return {**passed, **_environment(paths), **given}
 
 
 def _environment(paths: Paths) -> dict[str, str]:

@@ -21,7 +21,7 @@ from agentbox.plan.merge import DEFAULT_SECCOMP, effective
 from agentbox.plan.model import Api, Digests, Observability, Plan, Program, Resources, Slot
 from agentbox.plan.network import check_ports, own_ports
 from agentbox.plan.programs import check_names, check_stop_budget, own_programs
-from agentbox.plan.secrets import secret_names
+from agentbox.plan.secrets import passed_names, secret_names
 from agentbox.plan.values import by_key, in_bytes
 
 
@@ -81,6 +81,7 @@ def make_plan(
         secrets=secret_names(values, classes),
         passwords=added.passwords,
         environment=_environment(observability, added),
+        passed=passed_names(values),
         egress=destinations(values, resolved),
         exceptions=exceptions,
         apply=apply_table({key: values[key] for key in telling_values(manifest)}, classes),

@@ -1,4 +1,4 @@
-"""Which names of the manifest are compose secrets."""
+"""Which names of the manifest are compose secrets, and which are plain variables passed through."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,13 +11,17 @@ def secret_names(values: Mapping[str, Any], classes: Mapping[str, str]) -> tuple
     `agents.*.secrets`. A table whose own gate (`enabled`, of class rebuild) is off needs none: its feature is not in
     the image. `values` are effective values by key path, `classes` the apply class of each."""
     named = [str(value) for key, value in values.items() if key.endswith(_SUFFIXES) and not _shut(key, values, classes)]
-    of_agents = [
-        str(name)
-        for key, names in values.items()
-        if key.startswith("agents.") and key.endswith(".secrets")
-        for name in names
-    ]
-    return tuple(sorted({name for name in (*named, *of_agents) if name}))
+    return tuple(sorted({name for name in (*named, *_of_agents(values, ".secrets")) if name}))
+
+
+def passed_names(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Sorted: each name in `agents.*.env`, whether that agent is enabled or not, for that is a live key."""
+    return tuple(sorted(set(_of_agents(values, ".env"))))
+
+
+def _of_agents(values: Mapping[str, Any], suffix: str) -> list[str]:
+    rows = (names for key, names in values.items() if key.startswith("agents.") and key.endswith(suffix))
+    return [str(name) for names in rows for name in names]
 
 
 def _shut(key: str, values: Mapping[str, Any], classes: Mapping[str, str]) -> bool:

@@ -13,7 +13,15 @@ from agentbox.plan.model import Device, Plan, Port, Tmpfs, Volume
 from agentbox.plan.names import WORKSPACE
 from agentbox.plan.network import healthcheck
 from agentbox.render import yaml
-from agentbox.render.options import IMAGE_LABEL, IMAGE_VARIABLE, Options, container_environment, labels, reference
+from agentbox.render.options import (
+    IMAGE_LABEL,
+    IMAGE_VARIABLE,
+    Options,
+    container_environment,
+    labels,
+    passed,
+    reference,
+)
 from agentbox.settings import Paths
 
 COMPOSE_FILE = "docker-compose.yml"
@@ -84,7 +92,8 @@ def _service(plan: Plan, profile: Profile, options: Options) -> dict[str, Any]:
 
 def _environment(plan: Plan, options: Options, image: str) -> dict[str, Any]:
     found = {name: _literal(value) for name, value in container_environment(plan, options, "").items()}
-    return {name: yaml.Quoted(value) for name, value in {**found, IMAGE_VARIABLE: image}.items()}
+    given = {name: f"${{{name}:-}}" for name in passed(plan, *found)}
+    return {name: yaml.Quoted(value) for name, value in sorted({**given, **found, IMAGE_VARIABLE: image}.items())}
 
 
 def _literal(value: str) -> str:

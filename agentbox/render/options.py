@@ -53,6 +53,11 @@ def labels(plan: Plan) -> dict[str, str]:
     }
 
 
+def passed(plan: Plan, *rendered: str) -> tuple[str, ...]:
+    """Names of variables whose values the operator's environment has when the box is started. What is rendered wins."""
+    return tuple(name for name in plan.passed if name not in rendered)
+
+
 def container_environment(plan: Plan, options: Options, image_ref: str) -> dict[str, str]:
     """Plain data of recreate and rebuild keys, sorted by name; never a credential."""
     found = {

@@ -9,7 +9,7 @@ from agentbox.plan.names import WORKSPACE
 from agentbox.plan.network import healthcheck
 from agentbox.render.compose import published, size, tmpfs
 from agentbox.render.errors import RenderError
-from agentbox.render.options import IMAGE_LABEL, Options, container_environment, labels, tag
+from agentbox.render.options import IMAGE_LABEL, Options, container_environment, labels, passed, tag
 from agentbox.settings import Paths
 
 _BOX = Paths()
@@ -105,9 +105,10 @@ def _volume(plan: Plan, row: Volume, options: Options) -> str:
 
 
 def _talk(plan: Plan, options: Options, image: str) -> list[str]:
-    check = healthcheck(plan)
+    check, rendered = healthcheck(plan), container_environment(plan, options, image)
     return [
-        *(f"--env={name}={value}" for name, value in container_environment(plan, options, image).items()),
+        *(f"--env={name}={value}" for name, value in rendered.items()),
+        *(f"--env={name}" for name in passed(plan, *rendered)),
         *(f"--publish={text}" for text in published(plan)),
         *(f"--label={name}={value}" for name, value in {**labels(plan), IMAGE_LABEL: image}.items()),
         f"--health-cmd={json.dumps(['CMD', *check.argv])}",

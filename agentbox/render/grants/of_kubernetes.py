@@ -84,7 +84,8 @@ def _seccomp(profile: Mapping[str, str], files: Mapping[str, bytes]) -> str:
 
 def _environment(box: Mapping[str, Any]) -> Iterator[str]:
     for row in box["env"]:
-        only("a variable", row, ("name", "value"))
+        only("a variable", row, ("name", "value", "valueFrom"))
+        only("the source of a variable", row.get("valueFrom", {}), ("configMapKeyRef",))
         if row != _SAID_OF_ITSELF:
             yield row["name"]
 

@@ -38,7 +38,7 @@ def of_plan(plan: Plan, options: Options | None = None) -> Grants:
         requests={row.driver: float("inf") if row.count == -1 else row.count for row in profile.device_requests},
         groups=frozenset(group_number(name) for name in profile.group_add),
         ports=frozenset((port.publish, port.port) for port in plan.ports if port.publish),
-        environment=frozenset(container_environment(plan, options, "")),
+        environment=frozenset([*container_environment(plan, options, ""), *plan.passed]),
         secrets=frozenset(plan.secrets),
         host_namespaces=frozenset(),
         shared_network=False,

@@ -9,7 +9,7 @@ from agentbox.plan.names import KUBERNETES, TARGET_VARIABLE
 from agentbox.render import yaml
 from agentbox.render.errors import RenderError
 from agentbox.render.kubernetes.storage import host_volumes, mebibytes, memory_volumes, mounts
-from agentbox.render.options import Options, container_environment
+from agentbox.render.options import Options, container_environment, passed
 from agentbox.settings import Paths
 
 MANIFEST_KEY = "agentbox.toml"
@@ -56,9 +56,7 @@ def _container(plan: Plan, profile: Profile, options: Options) -> dict[str, Any]
             "privileged": profile.privileged,
             "readOnlyRootFilesystem": profile.read_only,
         },
-        "env": [
-            {"name": name, "value": yaml.Quoted(_literal(value))} for name, value in _environment(plan, options).items()
-        ],
+        "env": _environment(plan, options),
         "ports": [
             {"name": "api", "containerPort": plan.api.port, "protocol": "TCP"},
             {"name": "metrics", "containerPort": plan.observability.metrics_port, "protocol": "TCP"},
@@ -69,10 +67,15 @@ def _container(plan: Plan, profile: Profile, options: Options) -> dict[str, Any]
     }
 
 
-def _environment(plan: Plan, options: Options) -> dict[str, str]:
-    """With the word by which the box knows what its pod cannot hold."""
+def _environment(plan: Plan, options: Options) -> list[dict[str, Any]]:
+    """With the word by which the box knows what its pod cannot hold. A cluster has no operator's environment: a ConfigMap
+    that may be missing, and so may each of its keys, has the values of what is passed through."""
     found = {**container_environment(plan, options, options.image_ref), TARGET_VARIABLE: KUBERNETES}
-    return dict(sorted(found.items()))
+    source = {"name": f"{plan.name}-environment", "optional": True}
+    return [
+        *({"name": name, "value": yaml.Quoted(_literal(value))} for name, value in sorted(found.items())),
+        *({"name": name, "valueFrom": {"configMapKeyRef": {**source, "key": name}}} for name in passed(plan, *found)),
+    ]
 
 
 def _literal(value: str) -> str:

@@ -1,6 +1,6 @@
-"""secret_names: what becomes a compose secret."""
+"""What becomes a compose secret, and what is passed through as plain data."""
 
-from agentbox.plan.secrets import secret_names
+from agentbox.plan.secrets import passed_names, secret_names
 from agentbox.testing.plans import plan_of
 
 
@@ -23,3 +23,15 @@ def test_a_table_that_is_not_built_in_needs_no_secret() -> None:
     classes = dict.fromkeys(values, "boot") | {"desktop.enabled": "rebuild"}
     assert secret_names(values, classes) == ("A_KEY", "SIGNING")
     assert "DESKTOP" in secret_names({**values, "desktop.enabled": True}, classes)
+
+
+def test_what_an_agent_is_passed_is_plain_data() -> None:
+    """Whether the agent is enabled or not, each name once, in order; never a secret's name."""
+    values = {
+        "agents.x.env": ["TZ", "LANG"],
+        "agents.y.env": ["LANG"],
+        "agents.y.enabled": False,
+        "agents.y.secrets": ["S"],
+    }
+    assert passed_names(values) == ("LANG", "TZ")
+    assert plan_of('[agents.x]\ncommand = ["x"]\nenv = ["TZ"]\nenabled = false\n').passed == ("TZ",)

@@ -229,6 +229,11 @@ MUTANTS: dict[str, tuple[str, Callable[[Files], None], str]] = {
     "kubernetes variable": (
         "kubernetes", _pod(lambda pod, box: box["env"].append({"name": "TOKEN", "value": "x"})), "environment"
     ),
+    "kubernetes variable of a secret": (
+        "kubernetes",
+        _pod(lambda pod, box: box["env"].append({"name": "LANG", "valueFrom": {"secretKeyRef": {"name": "x", "key": "y"}}})),
+        "",
+    ),
     "kubernetes secret": (
         "kubernetes",
         _pod(lambda pod, box: next(v for v in pod["volumes"] if "secret" in v)["secret"].pop("items")),

@@ -1,0 +1,23 @@
+"""What the boot is given under the process engine."""
+
+from pathlib import Path
+
+import pytest
+
+from agentbox.engine.base import Start
+from agentbox.engine.process import boot_environment
+from agentbox.engine.state import BoxState
+from agentbox.settings import Paths
+from agentbox.testing.plans import plan_of
+
+
+def test_only_what_the_plan_names_is_passed_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set ones only, and what the plan itself says wins over the operator's environment."""
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("OTHER", "x")
+    monkeypatch.setenv("AGENTBOX_LOG_LEVEL", "trace")
+    monkeypatch.delenv("UNSET", raising=False)
+    plan = plan_of('[agents.x]\ncommand = ["x"]\nenv = ["TZ", "UNSET", "AGENTBOX_LOG_LEVEL"]\nenabled = false\n')
+    found = boot_environment(Paths(tmp_path), Start(plan=plan, manifest=b"", state=BoxState(tmp_path / "state")))
+    assert (found["TZ"], found["AGENTBOX_LOG_LEVEL"], found["AGENTBOX_STRICT"]) == ("UTC", "info", "0")
+    assert not {"OTHER", "UNSET"} & set(found)
