@@ -4,7 +4,6 @@ The judges really run. Run this file to write the page anew.
 """
 
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -89,8 +88,8 @@ def _case(case: Path) -> Iterator[str]:
 
 
 def _rules(case: Path) -> str:
-    codes = Counter(found.code for found in run(load(case / "agentbox.toml"), features=load_features()).findings)
-    return ", ".join(f"{code} x {count}" for code, count in sorted(codes.items())) or "nothing"
+    found = run(load(case / "agentbox.toml"), features=load_features()).findings
+    return ", ".join(sorted({finding.code for finding in found})) or "nothing"
 
 
 def _security(case: Path) -> str:
