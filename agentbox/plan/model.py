@@ -215,9 +215,7 @@ class Plan:
     secrets: tuple[str, ...]  # names of compose secrets
     passwords: tuple[Password, ...] = ()
     environment: Mapping[str, str]  # plain data of the container; never a credential
-    passed: tuple[
-        str, ...
-    ] = ()  # names of variables that the operator's environment has the values of; never a credential
+    passed: tuple[str, ...] = ()  # names whose values the operator's environment has; never a credential
     egress: tuple[Destination, ...]
     exceptions: tuple[Delta, ...]
     apply: Mapping[str, str]  # written or default key path -> digest of its value and apply class, for drift
