@@ -21,20 +21,23 @@ from agentbox.adapters.errors import (
 from agentbox.adapters.sqlite import closed
 from agentbox.adapters.wire import refuse
 from agentbox.client.aio import AsyncBoxClient
-from agentbox.client.calls import Call, call_of
+from agentbox.client.calls import LIMITS, Call, call_of
 from agentbox.client.errors import ApiError, BoxUnreachable
 
 TRIES = 3  # of a call that may be sent twice (slots.md 4)
 PAUSE_SECONDS = 0.1
 TIMEOUT_SECONDS = 10.0
+LAST_SECONDS = 1.0  # of a request whose caller was cancelled
 
 
 class Peer:
     """One box, as a slot sees it. Only typed errors come out; none holds the token."""
 
-    def __init__(self, cfg: SlotConfig) -> None:
-        self._cfg = cfg
+    def __init__(self, cfg: SlotConfig, *, kept: int = 20) -> None:
+        """`kept` connections stay open while nothing is asked."""
+        self._cfg, self._kept = cfg, kept
         self._client: AsyncBoxClient | None = None
+        self._running: set[asyncio.Future[httpx.Response]] = set()
 
     async def open(self, contract_version: str) -> None:
         """Connects. Raises ContractMismatch for another major version of the slot's contract, BackendError for an address
@@ -56,8 +59,12 @@ class Peer:
         self._client = made
 
     async def close(self) -> None:
-        """Ends the connections."""
+        """Ends the connections, and what is still asked on them."""
         client, self._client = self._client, None
+        for request in self._running:
+            request.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
         if client is not None:
             await client.aclose()
 
@@ -67,9 +74,12 @@ class Peer:
     ) -> httpx.Response:  # fmt: skip
         """The answer of a route. `method` is that of the slot, for errors; a call that may be sent twice is sent `again`
         after a connection error. Raises what the peer answers as the same typed error."""
+        return await self.carry(_call(name, parameters, request), method=method, again=again)
+
+    async def carry(self, call: Call, *, method: str, again: bool) -> httpx.Response:
+        """As `send`, for a request that is made already."""
         if self._client is None:
             raise closed(self._cfg.slot, self._cfg.use)
-        call = _call(name, parameters, request)
         seconds = float(self._cfg.option("timeout_seconds", TIMEOUT_SECONDS))
         for attempt in range(1, TRIES + 1):
             try:
@@ -84,13 +94,34 @@ class Peer:
 
     async def _once(self, client: AsyncBoxClient, call: Call, method: str, seconds: float) -> httpx.Response:
         try:
-            return await client.send(call, wait_s=seconds)
+            return await self._sent(client, call, seconds)
         except (TypeError, ValueError):  # its JSON, or a header
             raise refuse("", "holds what JSON cannot carry") from None
         except ApiError as error:
             raise from_problem(error.problem, error.status, retry_after=error.retry_after) from error
         except BoxUnreachable as error:
             raise self._unreachable(error, method, seconds) from error
+
+    async def _sent(self, client: AsyncBoxClient, call: Call, seconds: float) -> httpx.Response:
+        """When its caller is cancelled, a request may still end in a second: httpcore (1.0) never frees a connection whose
+        request is cancelled just after it was made, and after a hundred of them serves nobody. A body in pieces ends at once."""
+        if not isinstance(call.content, bytes | None):
+            return await client.send(call, wait_s=seconds)
+        request = asyncio.ensure_future(client.send(call, wait_s=seconds))
+        self._running.add(request)
+        request.add_done_callback(self._ended)
+        try:
+            return await asyncio.shield(request)
+        except asyncio.CancelledError:
+            await asyncio.wait({request}, timeout=LAST_SECONDS)
+            raise
+        finally:
+            request.cancel()
+
+    def _ended(self, request: "asyncio.Future[httpx.Response]") -> None:
+        self._running.discard(request)
+        if not request.cancelled():
+            request.exception()
 
     def _unreachable(self, error: BoxUnreachable, method: str, seconds: float) -> AdapterError:
         slot, impl = self._cfg.slot, self._cfg.use
@@ -115,10 +146,9 @@ class Peer:
         if parts.scheme == "http" and not _is_loopback(parts.hostname):
             raise self._broken("plain http is for loopback only: give the endpoint as https")
         authority = self._cfg.option("ca_file", "")
-        transport = None
-        if authority:
-            context = ssl.create_default_context(cafile=str(self._cfg.paths.at(str(authority))))
-            transport = httpx.AsyncHTTPTransport(verify=context)
+        context = ssl.create_default_context(cafile=str(self._cfg.paths.at(str(authority)))) if authority else True
+        limits = httpx.Limits(max_keepalive_connections=self._kept, keepalive_expiry=LIMITS.keepalive_expiry)
+        transport = httpx.AsyncHTTPTransport(verify=context, limits=limits)
         return AsyncBoxClient(endpoint, token=token, transport=transport)
 
     def _broken(self, why: str) -> BackendError:

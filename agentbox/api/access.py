@@ -28,6 +28,7 @@ class Caller:
     pod_prefix: str = ""
     memory_prefix: str = ""
     event_source: str = ""
+    rate: int = 0  # requests a second; 0 = any number
 
     def holds(self, scope: str) -> bool:
         """`admin` holds every scope but `core`; `core` all but those that only people may hold."""

@@ -99,6 +99,7 @@ class Application:
             return NOBODY
         check_host(headers, self._hosts)
         caller = NOBODY if route.public else self._services.access.caller(headers.get("authorization"))
+        self._services.rates.take(caller)
         require(caller, route.scope)
         if route.media == "json":
             check_accept(headers, STREAM if route.stream else JSON)

@@ -65,6 +65,19 @@ class Call:
             raise invalid(f"?{name}", "must be true or false")
         return text == "true"
 
+    def idempotency_key(self) -> str:
+        """`Idempotency-Key`, "" where there is none. Raises ValidationError for one that is too long or no plain text."""
+        key = self.headers.get("idempotency-key", "")
+        if len(key) > 128 or not key.isprintable():
+            raise invalid("Idempotency-Key", "must be at most 128 printable characters")
+        return key
+
+    def dedup_key(self, given: str | None) -> str | None:
+        """The key that the body gives, else one of the header, the caller and the place: nobody meets another's by chance."""
+        key = self.idempotency_key()
+        place = ":".join((self.route.name, *self.parameters.values()))
+        return f"idem:{self.caller.principal}:{place}:{key}" if given is None and key else given
+
     def since(self, low: int) -> int | None:
         """Where a stream goes on: `Last-Event-ID` wins over `?since=`; None when neither is given."""
         last = self.headers.get("last-event-id")

@@ -10,6 +10,7 @@ from agentbox.api.boot_facts import BootFacts
 from agentbox.api.box_metrics import BoxMetrics
 from agentbox.api.drain import Drain
 from agentbox.api.http_metrics import HttpMetrics
+from agentbox.api.rates import Rates
 from agentbox.api.tasks import Tasks
 from agentbox.api.tokens import NamedTokens
 from agentbox.plan.model import Plan
@@ -45,6 +46,7 @@ class Services:
     watch: "Watch" = field(init=False)
     drift: "DriftWatch" = field(init=False)
     drain: Drain = field(init=False)
+    rates: Rates = field(default_factory=Rates)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     started: float = field(default_factory=time.monotonic)
 

@@ -25,6 +25,7 @@ FILE = "access.db"
 PREFIX = "abx_"  # so that a scanner, and a person, knows what it has found
 VALUE_BYTES = 32
 MAX_TTL = 10 * 366 * 86400  # seconds
+MAX_RATE = 100_000  # requests a second
 GRANTABLE = SCOPES - {"core"}
 MIGRATIONS = (
     """
@@ -34,6 +35,7 @@ MIGRATIONS = (
         event_source TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
     """,
+    "ALTER TABLE tokens ADD COLUMN rate INTEGER NOT NULL DEFAULT 0",
 )
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _BOUND = re.compile(r"[\x21-\x7e]{0,256}")
@@ -42,7 +44,8 @@ _log = structlog.get_logger()
 
 @record
 class NewToken(Record):
-    """A token to be made. `ttl_s` None: it does not expire. A binding that is empty binds nothing."""
+    """A token to be made. `ttl_s` None: it does not expire. A binding that is empty binds nothing. `rate` is in requests a
+    second, 0 = any number."""
 
     name: str
     scopes: tuple[str, ...]
@@ -50,6 +53,7 @@ class NewToken(Record):
     pod_prefix: str = ""
     memory_prefix: str = ""
     event_source: str = ""
+    rate: int = 0
 
 
 @record
@@ -65,13 +69,14 @@ class Token(Record):
     pod_prefix: str
     memory_prefix: str
     event_source: str
+    rate: int
 
     @property
     def caller(self) -> Caller:
         """Who calls with it. Two tokens of one name are one principal, so that a token can be renewed."""
         return Caller(
             f"urn:agentbox:token:{self.name}", frozenset(self.scopes), pod_prefix=self.pod_prefix,
-            memory_prefix=self.memory_prefix, event_source=self.event_source,
+            memory_prefix=self.memory_prefix, event_source=self.event_source, rate=self.rate,
         )  # fmt: skip
 
 
@@ -131,7 +136,7 @@ class NamedTokens:
         token = Token(
             id=uuid7(), name=wanted.name, scopes=tuple(sorted(set(wanted.scopes))), created_by=created_by, created_at=now,
             expires_at=None if wanted.ttl_s is None else now + timedelta(seconds=wanted.ttl_s), pod_prefix=wanted.pod_prefix,
-            memory_prefix=wanted.memory_prefix, event_source=wanted.event_source,
+            memory_prefix=wanted.memory_prefix, event_source=wanted.event_source, rate=wanted.rate,
         )  # fmt: skip
         sha256 = hashlib.sha256(value.encode()).digest()
         await db.write(lambda db: _insert(db, token, sha256))
@@ -189,6 +194,7 @@ def _check(wanted: NewToken) -> None:
             raise refuse(f"/scopes/{index}", f"must be one of {', '.join(sorted(GRANTABLE))}")
     if wanted.ttl_s is not None:
         check_range(wanted.ttl_s, "/ttl_s", (1, MAX_TTL))
+    check_range(wanted.rate, "/rate", (0, MAX_RATE))
     for name in ("pod_prefix", "memory_prefix", "event_source"):
         if not _BOUND.fullmatch(getattr(wanted, name)):
             raise refuse(f"/{name}", "must be at most 256 printable ASCII characters without a space")

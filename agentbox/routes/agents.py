@@ -9,12 +9,12 @@ _PAGE = ("limit", "cursor")
 AGENTS: tuple[Route, ...] = (
     Route(
         name="spawn", method="POST", path="/v1/agents", scope=WRITE, handler="agents.spawn", request="AgentSpec",
-        response="AgentInfo", statuses=(201,), body_limit=None,
+        response="AgentInfo", statuses=(201,), body_limit=None, headers=("Idempotency-Key",),
         summary="Starts an agent. `Idempotency-Key` is the request id: the same one gives the same agent.",
     ),
     Route(
         name="run_once", method="POST", path="/v1/runs", scope=WRITE, handler="agents.run_once", request="RunBody",
-        response="RunResult", body_limit=None, summary="Runs a program to its end and answers its output.",
+        response="RunResult", body_limit=None, headers=("Idempotency-Key",), summary="Runs a program to its end and answers its output.",
     ),
     Route(
         name="list_agents", method="GET", path="/v1/agents", scope=READ, handler="agents.list_agents",
@@ -42,7 +42,7 @@ AGENTS: tuple[Route, ...] = (
 TASKS: tuple[Route, ...] = (
     Route(
         name="submit_task", method="POST", path="/v1/tasks", scope=TASK_WRITE, handler="tasks.submit",
-        request="TaskBody", response="Submitted", statuses=(202,), body_limit=None,
+        request="TaskBody", response="Submitted", statuses=(202,), body_limit=None, headers=("Idempotency-Key",),
         summary="Queues one run of a program. A bead is its receipt.",
     ),
     Route(

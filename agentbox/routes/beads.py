@@ -8,12 +8,12 @@ _PAGE = ("limit", "cursor")
 BEADS: tuple[Route, ...] = (
     Route(
         name="create_epic", method="POST", path="/v1/beads/epics", scope=WRITE, handler="beads.create_epic",
-        request="NewBead", response="Bead", statuses=(201, 200), body_limit=None,
+        request="NewBead", response="Bead", statuses=(201, 200), body_limit=None, headers=("Idempotency-Key",),
         summary="A new epic; 200 when its dedup_key is known already.",
     ),
     Route(
         name="create_child", method="POST", path="/v1/beads/{id}/children", scope=WRITE, handler="beads.create_child",
-        request="NewBead", response="Bead", statuses=(201, 200), body_limit=None,
+        request="NewBead", response="Bead", statuses=(201, 200), body_limit=None, headers=("Idempotency-Key",),
         summary="A new bead below another; 200 when its dedup_key is known already.",
     ),
     Route(

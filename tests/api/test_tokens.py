@@ -132,11 +132,40 @@ def test_bindings_hold_in_every_route(client: BoxClient, holder: Callable[..., B
     assert refused(lambda: append(source="urn:x:theirs"))[0] == 403
 
 
+def test_a_token_may_ask_so_often(holder: Callable[..., BoxClient]) -> None:
+    """Past its rate 429 with Retry-After; soon after it is served again; a token without a rate is not counted."""
+    slow, free = holder("beads:read", rate=5), holder("beads:read")
+    answers = [slow.send(call_of("list_beads"), accepted=(429,)) for _ in range(12)]
+    assert {answer.status_code for answer in answers[:5]} == {200}
+    refusals = [answer for answer in answers if answer.status_code == 429]
+    assert len(refusals) >= 3
+    assert (refusals[0].json()["code"], refusals[0].json()["limit"]) == ("rate-limited", "5/s")
+    assert int(refusals[0].headers["retry-after"]) >= 1
+    until(lambda: slow.send(call_of("list_beads"), accepted=(429,)).status_code == 200)
+    assert {free.send(call_of("list_beads")).status_code for _ in range(30)} == {200}
+
+
+def test_a_creation_may_be_sent_twice(holder: Callable[..., BoxClient]) -> None:
+    """The same Idempotency-Key of the same caller gives the same bead, 201 and then 200; another caller's gives another."""
+    one, other = holder("beads:write", "beads:read"), holder("beads:write", "beads:read")
+    key = {"Idempotency-Key": uuid.uuid4().hex}
+    made = [client.send(call_of("create_epic", body={"title": "x"}, headers=key)) for client in (one, one, other)]
+    assert [answer.status_code for answer in made] == [201, 200, 201]
+    assert made[0].json() == made[1].json()
+    assert made[2].json()["id"] != made[0].json()["id"]
+    child = [
+        one.send(call_of("create_child", {"id": made[0].json()["id"]}, body={"title": "y"}, headers=key)) for _ in "ab"
+    ]
+    assert child[0].json()["id"] == child[1].json()["id"] != made[0].json()["id"]
+    long = {"Idempotency-Key": "x" * 129}
+    assert refused(lambda: one.call("create_epic", body={"title": "x"}, headers=long))[:2] == (400, "validation")
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
         {"scopes": []}, {"scopes": ["core"]}, {"scopes": ["beads:own"]}, {"name": ""}, {"name": "Übel"}, {"name": "a" * 65},
-        {"ttl_s": 0}, {"ttl_s": -5}, {"ttl_s": True}, {"pod_prefix": "a b"}, {"event_source": "a\nb"}, {"value": "mine"},
+        {"ttl_s": 0}, {"ttl_s": -5}, {"ttl_s": True}, {"pod_prefix": "a b"}, {"event_source": "a\nb"}, {"value": "mine"}, {"rate": -1},
     ],
 )  # fmt: skip
 def test_what_cannot_be_a_token(client: BoxClient, wrong: dict[str, Any]) -> None:

@@ -115,6 +115,18 @@ class TestExternalHttp(BeadsContract):
         assert len(done) == len(set(done)) == 60
         assert line.lost >= 6
 
+    async def test_B16_cancelled_calls_leave_the_line_usable(self, adapter):
+        """300 calls cancelled at every moment, three times what the pool holds: the next one is served at once."""
+        calls = [asyncio.ensure_future(adapter.ready()) for _ in range(300)]
+        for turn, call in enumerate(calls):
+            if turn % 3 == 0:
+                await asyncio.sleep(0.001)
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        assert sum(call.cancelled() for call in calls) > 100
+        async with asyncio.timeout(5):
+            assert (await adapter.ready()).items == ()
+
     @pytest.mark.parametrize(
         "endpoint", ["http://192.0.2.1:9090", "http://box.example.org", "ftp://127.0.0.1", "127.0.0.1:1", ""]
     )

@@ -79,7 +79,7 @@ class LocalFsPods(Adapter):
         content_type: str = DEFAULT_TYPE, if_match: str | None = None, if_none_match: str | None = None,
     ) -> tuple[PodMeta, bool]:  # fmt: skip
         store, where, wanted = self._open(), parse(path), Conditions(if_match, if_none_match)
-        kind = _check_type(content_type)
+        kind = check_type(content_type)
         if isinstance(body, bytes):
             found = await self._run(lambda: store.write(where, body, kind, wanted))
         else:
@@ -185,7 +185,7 @@ def _span(byte_range: tuple[int, int | None] | None, size: int) -> tuple[int, in
     return first, min(size - 1, size if last is None else last) - first + 1
 
 
-def _check_type(content_type: str) -> str:
+def check_type(content_type: str) -> str:
     """Stored as it is, so it must be something that a header can carry."""
     check_text(content_type, "/content_type", longest=LONGEST_TYPE)
     if "/" not in content_type or not content_type.isascii() or not content_type.isprintable():

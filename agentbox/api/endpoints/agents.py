@@ -17,10 +17,7 @@ LONGEST_GRACE = 60.0  # seconds, as the manifest's
 
 def _key(call: Call) -> str:
     """`Idempotency-Key`, else a new one."""
-    key = call.headers.get("idempotency-key", "")
-    if len(key) > 128 or not key.isprintable():
-        raise invalid("Idempotency-Key", "must be at most 128 printable characters")
-    return key or uuid7()
+    return call.idempotency_key() or uuid7()
 
 
 async def spawn(call: Call) -> Reply:

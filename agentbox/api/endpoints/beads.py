@@ -16,7 +16,8 @@ DEFAULT_PAGE = 100
 
 def _spec(call: Call) -> BeadSpec:
     given = call.record(NewBead)
-    return replace(given, creator=own_or_admin(call, "/creator", given.creator or None))
+    creator = own_or_admin(call, "/creator", given.creator or None)
+    return replace(given, creator=creator, dedup_key=call.dedup_key(given.dedup_key))
 
 
 async def create_epic(call: Call) -> Reply:

@@ -35,7 +35,7 @@ async def write(call: Call) -> Reply:
     _check_announced(call)
     if_match = await _if_match(call, path)
     meta, created = await call.services.container.pods.write(
-        path, await _body(call.incoming.pieces()), content_type=call.headers.get("content-type", DEFAULT_TYPE),
+        path, await _body(call), content_type=call.headers.get("content-type", DEFAULT_TYPE),
         if_match=if_match, if_none_match=call.headers.get("if-none-match"),
     )  # fmt: skip
     known = () if current().redacted else _validators(meta)
@@ -123,20 +123,12 @@ def _check_announced(call: Call) -> None:
         )  # fmt: skip
 
 
-async def _body(pieces: AsyncIterator[bytes]) -> bytes | AsyncIterator[bytes]:
-    """A small body whole, a larger one piece by piece."""
-    taken = bytearray()
-    async for piece in pieces:
-        taken += piece
-        if len(taken) > AT_ONCE:
-            return _again(bytes(taken), pieces)
-    return bytes(taken)
-
-
-async def _again(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
-    async for piece in rest:
-        yield piece
+async def _body(call: Call) -> bytes | AsyncIterator[bytes]:
+    """A body that says that it is small, whole; any other piece by piece."""
+    length = call.headers.get("content-length", "" if "transfer-encoding" in call.headers else "0")
+    if length.isdecimal() and int(length) <= AT_ONCE:
+        return await call.incoming.whole(AT_ONCE)
+    return call.incoming.pieces()
 
 
 async def _if_match(call: Call, path: str) -> str | None:

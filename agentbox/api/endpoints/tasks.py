@@ -1,5 +1,7 @@
 """Tasks over HTTP."""
 
+from dataclasses import replace
+
 from agentbox.adapters.beads.contract import LIMIT
 from agentbox.api.call import Call
 from agentbox.api.reply import EventStream, Reply
@@ -9,7 +11,9 @@ DEFAULT_PAGE = 100
 
 
 async def submit(call: Call) -> Reply:
-    task = await call.services.tasks.submit(call.record(TaskBody), call.caller.principal)
+    given = call.record(TaskBody)
+    wanted = replace(given, dedup_key=call.dedup_key(given.dedup_key))
+    task = await call.services.tasks.submit(wanted, call.caller.principal)
     return Reply({"task_id": task.task_id, "state": task.state}, status=202)
 
 

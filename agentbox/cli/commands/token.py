@@ -37,9 +37,13 @@ def command() -> None:
 @click.option("--pod-prefix", default="", metavar="P", help="Only pods whose path starts so.")
 @click.option("--memory-prefix", default="", metavar="N", help="Only memory namespaces that start so.")
 @click.option("--event-source", default="", metavar="S", help="The one source its events may have.")
+@click.option(
+    "--rate", type=click.IntRange(0), default=0, metavar="N", help="At most N requests a second; 0: any number."
+)
 @click.pass_obj
 def create(
     cli: Cli,
+    rate: int,
     name: str,
     scopes: tuple[str, ...],
     expires: int | None,
@@ -50,7 +54,7 @@ def create(
     """Make a token and show its value, this once: the box keeps only a hash of it."""
     body = {
         "name": name, "scopes": list(scopes), "ttl_s": expires, "pod_prefix": pod_prefix, "memory_prefix": memory_prefix,
-        "event_source": event_source,
+        "event_source": event_source, "rate": rate,
     }  # fmt: skip
     with cli.client() as client:
         made = client.call("create_token", body=body)

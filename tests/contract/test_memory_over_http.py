@@ -1,0 +1,26 @@
+"""memory local-sqlite keeps the contract of the slot through the HTTP API too, reached by the routes that any client uses."""
+
+import pytest_asyncio
+
+from agentbox.testing.contracts.memory import OPTIONS, MemoryContract
+from agentbox.testing.http_slots import HttpMemory
+from agentbox.testing.served_store import ServedStore
+
+
+@pytest_asyncio.fixture
+async def store(tmp_path, clock):
+    made = ServedStore(
+        "memory", "over-http", tmp_path, served="local-sqlite", clock=clock, options=OPTIONS, make=HttpMemory
+    )
+    await made.serve()
+    yield made
+    await made.end()
+
+
+@pytest_asyncio.fixture
+async def adapter(store):
+    return await store.open()
+
+
+class TestOverHttp(MemoryContract):
+    pass

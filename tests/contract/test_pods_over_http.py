@@ -1,0 +1,24 @@
+"""pods local-fs keeps the contract of the slot through the HTTP API too, reached by the routes that any client uses."""
+
+import pytest_asyncio
+
+from agentbox.testing.contracts.pods import OPTIONS, PodsContract
+from agentbox.testing.http_slots import HttpPods
+from agentbox.testing.served_store import ServedStore
+
+
+@pytest_asyncio.fixture
+async def store(tmp_path, clock):
+    made = ServedStore("pods", "over-http", tmp_path, served="local-fs", clock=clock, options=OPTIONS, make=HttpPods)
+    await made.serve()
+    yield made
+    await made.end()
+
+
+@pytest_asyncio.fixture
+async def adapter(store):
+    return await store.open()
+
+
+class TestOverHttp(PodsContract):
+    pass
