@@ -3,6 +3,7 @@
 They are no class of the registry: the external classes of these slots speak Solid and PostgreSQL.
 """
 
+import abc
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -29,7 +30,6 @@ from agentbox.client.calls import Call
 class _OverHttp(Adapter):
     """A slot behind the API."""
 
-    probe: str
     impl = "over-http"
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
@@ -49,8 +49,9 @@ class _OverHttp(Adapter):
             return self.health_is("down", error.message)
         return self.health_is("ok", "")
 
+    @abc.abstractmethod
     async def _look(self) -> None:
-        raise NotImplementedError
+        """Asks the slot anything."""
 
     async def _made(self, call: Call, method: str, *, again: bool = True) -> Any:
         return await self._peer.carry(call, method=method, again=again)
