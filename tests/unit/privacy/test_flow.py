@@ -1,6 +1,7 @@
 """A body in pieces is masked exactly as a whole one is, wherever it is cut."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,9 @@ KEY = "AKIA" + "ABCDEFGH12345678"
 
 
 def guard(policy="strict"):
-    return guard_of({"entities": ["secret", "email"], "policy": {"pods": policy}})
+    """Its clock stands still: how long a search may take is not what these tests are about."""
+    made = guard_of({"entities": ["secret", "email"], "policy": {"pods": policy}})
+    return replace(made, seconds=lambda: 0.0)
 
 
 async def cut(body, size):
