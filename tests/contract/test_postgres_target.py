@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from postgres_store import PostgresStore
+from postgres_store import PostgresStore, ServerClock
 
 from agentbox.adapters.errors import AdapterError, SlotUnavailable, ValidationError
 from agentbox.adapters.postgres.target import parameters
@@ -74,6 +74,7 @@ async def test_a_server_that_does_not_let_us_in(postgres, tmp_path, caplog, chan
 async def test_a_server_that_is_gone_shows_no_password(postgres, tmp_path, caplog):
     """Errors and log lines of a pool that loses its server."""
     caplog.set_level(logging.DEBUG)
+    ServerClock(postgres)
     store = PostgresStore("beads", postgres, tmp_path, {"timeout_seconds": 1})
     try:
         adapter = await store.open()
