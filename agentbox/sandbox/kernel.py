@@ -16,8 +16,9 @@ _PR_GET_NO_NEW_PRIVS = 39
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _prctl(option: int, value: int) -> int:
-    found: int = _libc.prctl(option, value, 0, 0, 0)
+def prctl(option: int, value: int = 0, third: int = 0) -> int:
+    """prctl(2). Raises OSError."""
+    found: int = _libc.prctl(option, *map(ctypes.c_ulong, (value, third, 0, 0)))
     if found < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"prctl {option}: {os.strerror(number)}")
@@ -26,22 +27,22 @@ def _prctl(option: int, value: int) -> int:
 
 def become_subreaper() -> None:
     """Orphans among the descendants become children of this process."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def signal_me_when_parent_dies(number: int) -> None:
     """Asks for a signal when the thread that forked this process ends. The caller checks getppid() afterwards."""
-    _prctl(_PR_SET_PDEATHSIG, number)
+    prctl(_PR_SET_PDEATHSIG, number)
 
 
 def forbid_new_privileges() -> None:
     """No exec below this process grants anything any more."""
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def new_privileges_forbidden() -> bool:
     """What the kernel says about `forbid_new_privileges` now."""
-    return _prctl(_PR_GET_NO_NEW_PRIVS, 0) == 1
+    return prctl(_PR_GET_NO_NEW_PRIVS, 0) == 1
 
 
 @cache

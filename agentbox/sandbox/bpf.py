@@ -1,0 +1,93 @@
+"""A tiny assembler of the classic BPF that seccomp(2) takes: what a filter of refusals needs, and no more.
+
+Opcodes: linux/bpf_common.h; actions and the layout of `struct seccomp_data`: linux/seccomp.h. Both machines are
+little-endian, so the low word of an argument comes first.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+_LOAD: Final = 0x20  # BPF_LD | BPF_W | BPF_ABS
+_EQUAL: Final = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
+_ANY_BIT: Final = 0x45  # BPF_JMP | BPF_JSET | BPF_K
+_AND: Final = 0x54  # BPF_ALU | BPF_AND | BPF_K
+_RETURN: Final = 0x06  # BPF_RET | BPF_K
+
+ALLOW: Final = 0x7FFF0000
+KILL: Final = 0x80000000  # the process
+_ERRNO: Final = 0x00050000
+
+_NUMBER: Final = 0
+_ARCHITECTURE: Final = 4
+_ARGUMENTS: Final = 16
+_MOST: Final = 4096  # BPF_MAXINSNS
+
+
+class Step(NamedTuple):
+    """`struct sock_filter`: the jumps count the steps that are left out when the test holds, and when it does not."""
+
+    code: int
+    holds: int
+    fails: int
+    value: int
+
+
+Steps = tuple[Step, ...]
+
+
+def fail(errno: int) -> int:
+    """The action that answers a call with that errno."""
+    return _ERRNO | errno
+
+
+def leave(action: int) -> Steps:
+    """The end of the program."""
+    return (Step(_RETURN, 0, 0, action),)
+
+
+def number() -> Steps:
+    """The call's number becomes the value looked at."""
+    return (Step(_LOAD, 0, 0, _NUMBER),)
+
+
+def architecture() -> Steps:
+    """The call's architecture becomes the value looked at."""
+    return (Step(_LOAD, 0, 0, _ARCHITECTURE),)
+
+
+def argument(index: int, mask: int | None = None) -> Steps:
+    """The low word of an argument, of which `mask` leaves some bits, becomes the value looked at."""
+    load = Step(_LOAD, 0, 0, _ARGUMENTS + 8 * index)
+    return (load,) if mask is None else (load, Step(_AND, 0, 0, mask))
+
+
+def when(value: int, body: Steps) -> Steps:
+    """`body`, which must end the program or load anew what follows it, when the value looked at is that one."""
+    return (Step(_EQUAL, 0, _short(body), value), *body)
+
+
+def unless(values: Sequence[int], body: Steps) -> Steps:
+    """`body` when the value looked at is none of those."""
+    tests = [Step(_EQUAL, len(values) - 1 - at + len(body), 0, value) for at, value in enumerate(values)]
+    _short((*tests, *body))
+    return (*tests, *body)
+
+
+def when_any_bit(mask: int, body: Steps) -> Steps:
+    """`body` when the value looked at has one of those bits."""
+    return (Step(_ANY_BIT, 0, _short(body), mask), *body)
+
+
+def assemble(parts: Iterable[Steps]) -> bytes:
+    """The program as the kernel reads it. Raises ValueError when it is longer than a kernel takes."""
+    steps = [step for part in parts for step in part]
+    if len(steps) > _MOST:
+        raise ValueError(f"a filter of {len(steps)} steps, of at most {_MOST}")
+    return b"".join(struct.pack("<HBBI", *step) for step in steps)
+
+
+def _short(body: Steps) -> int:
+    if len(body) > 255:
+        raise ValueError("a jump over more than 255 steps")
+    return len(body)

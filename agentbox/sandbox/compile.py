@@ -1,0 +1,125 @@
+"""From a policy to what the kernel is told. Pure: it looks at no file, and what it grants the policy allows.
+
+The kernel holds lists of what is allowed. What such a list cannot say (a deny inside of an allowed folder, a glob) is
+refused here, so that nobody relies on it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final
+
+from agentbox.errors import AgentboxError, ExitCode
+from agentbox.manifest.patterns import HostPattern, PathPattern
+from agentbox.manifest.patterns.globs import is_glob
+from agentbox.manifest.patterns.hosts import PortPattern
+from agentbox.manifest.policy import Bindings, Policy
+from agentbox.manifest.policy import Grant as PolicyGrant
+from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.landlock import Grant
+
+_LETTERS: Final[Mapping[tuple[str, str], str]] = {
+    ("fs", "read"): "rl", ("fs", "write"): "wm", ("exec", "run"): "rx",  # the kernel reads what it runs
+}  # fmt: skip
+
+# What a program needs to start at all, whatever its policy: its libraries and loader, names of users and zones, the
+# devices that hold nothing, and the kernel's own tables. Landlock itself closes what /proc shows of strangers.
+_ALWAYS: Final = (
+    *(Grant(path, "rl") for path in ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/proc")),
+    *(Grant(path, "rl") for path in ("/usr/share/zoneinfo", "/etc/ssl", "/sys/devices/system", "/sys/fs/cgroup")),
+    *(Grant(path, "rx", below=False) for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")),
+    *(Grant(path, "r", below=False) for path in ("/etc/ld.so.cache", "/etc/nsswitch.conf", "/etc/localtime")),
+    *(Grant(path, "r", below=False) for path in ("/etc/passwd", "/etc/group", "/etc/hosts")),
+    *(Grant(f"/dev/{name}", "rwd", below=False) for name in ("null", "zero", "full", "random", "urandom")),
+)
+SHARED_MEMORY: Final = Grant("/dev/shm", "rwm")  # by name, never listed
+_ANYWHERE: Final = HostPattern.parse("*:*")
+
+
+class NotHeld(AgentboxError):
+    """A rule that the kernel cannot hold."""
+
+    def __init__(self, policy: str, what: str) -> None:
+        super().__init__(
+            f"cannot confine an agent by the policy {policy}: the kernel cannot hold {what}",
+            "Allow whole folders (/path/**) or single files, and name what is allowed in place of what is not.",
+            exit_code=ExitCode.USAGE,
+        )
+
+
+def compile_policy(
+    policy: Policy, bindings: Bindings, *, closed: Iterable[str] = (), allow_degraded: Iterable[str] = ()
+) -> Confinement:
+    """`bindings`: what $WORKSPACE, $TMP, $TOOLCHAIN and $COMMAND stand for. A variable without a value grants nothing.
+    `closed`: folders of the control plane, of which no grant may show more than what $TMP stands for.
+
+    Names and addresses of `net connect` are for a proxy to decide and open no port here, but `*:*` leaves the network
+    open. Raises NotHeld, and PatternError for a binding that is no path.
+    """
+    bound = policy.bound(bindings)
+    apart = _Closed(bound.name, tuple(closed), tuple(bindings.get("$TMP", ())))
+    letters: dict[tuple[str, bool], str] = {}
+    ports: set[int] = set()
+    network = False
+    for grant in bound.grants:
+        pattern = grant.pattern
+        _check(bound, grant)
+        if isinstance(pattern, PathPattern) and pattern.root == "":
+            place = (apart.checked(_path(bound.name, pattern)), pattern.below)
+            letters[place] = letters.get(place, "") + _LETTERS[grant.scope, grant.operation]
+        elif isinstance(pattern, PortPattern):
+            ports.add(pattern.port)
+        elif pattern == _ANYWHERE:
+            network = True
+    given = tuple(Grant(path, _once(found), below) for (path, below), found in sorted(letters.items()))
+    return Confinement(
+        grants=(*_ALWAYS, *((SHARED_MEMORY,) if _writes_workspace(bound, bindings) else ()), *given),
+        ports=None if network else tuple(sorted(ports)),
+        allow_degraded=tuple(sorted(allow_degraded)),
+    )
+
+
+@dataclass(frozen=True)
+class _Closed:
+    """The control plane's folders, and the agent's own ones among them."""
+
+    policy: str
+    folders: tuple[str, ...]
+    own: tuple[str, ...]
+
+    def checked(self, path: str) -> str:
+        """The path. Raises NotHeld when the grant would show what is closed."""
+        for folder in self.folders:
+            if _within(folder, path) or (_within(path, folder) and not any(_within(path, own) for own in self.own)):
+                raise NotHeld(self.policy, f"a grant of {path} without {folder}, which is the control plane's")
+        return path
+
+
+def _within(path: str, folder: str) -> bool:
+    return PurePosixPath(path).is_relative_to(folder)
+
+
+def _writes_workspace(policy: Policy, bindings: Bindings) -> bool:
+    """Whether it is `sandboxed` or wider: such an agent may use shared memory by name."""
+    return any(policy.decide("fs", "write", f"{place}/x") for place in bindings.get("$WORKSPACE", ()))
+
+
+def _check(policy: Policy, grant: PolicyGrant) -> None:
+    """Raises NotHeld for what the kernel would be told, when another rule takes a part of it back."""
+    pattern = grant.pattern
+    if (grant.scope, grant.operation) not in _LETTERS and not isinstance(pattern, PortPattern) and pattern != _ANYWHERE:
+        return
+    for rule in policy.rules[grant.scope]:
+        for denied in () if rule.allow else rule.patterns.get(grant.operation, ()):
+            if type(denied) is type(pattern) and denied.overlaps(pattern):
+                raise NotHeld(policy.name, f"{grant} without {denied}")
+
+
+def _path(policy: str, pattern: PathPattern) -> str:
+    if any(map(is_glob, pattern.segments)):
+        raise NotHeld(policy, f"the glob {pattern}")
+    return "/" + "/".join(pattern.segments)
+
+
+def _once(letters: str) -> str:
+    return "".join(sorted(set(letters)))

@@ -1,0 +1,114 @@
+"""Landlock by its three system calls: which paths, TCP ports and strangers a process and its descendants still reach.
+
+Numbers: linux/landlock.h; the calls have one number on every architecture. A kernel that knows less (its ABI) is given
+less; `confine.py` says what then does not hold. man 7 landlock.
+"""
+
+import ctypes
+import errno
+import os
+import stat
+import struct
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446
+_ASK_VERSION = 1
+_RULE_PATH, _RULE_PORT = 1, 2
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REMOVE_DIR, _REMOVE_FILE = (1 << bit for bit in range(6))
+_MAKE_CHAR, _MAKE_DIR, _MAKE_REG, _MAKE_SOCK, _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYM = (1 << bit for bit in range(6, 13))
+_REFER, _TRUNCATE, _IOCTL = (1 << bit for bit in range(13, 16))  # since ABI 2, 3 and 5
+_ON_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
+_BIND, _CONNECT = 1, 2  # since ABI 4
+_ABSTRACT, _SIGNAL = 1, 2  # since ABI 6
+
+# Devices and sockets are in no letter: handled, and so refused everywhere.
+RIGHTS: Final = {
+    "r": _READ_FILE,
+    "l": _READ_DIR,
+    "w": _WRITE_FILE | _TRUNCATE,
+    "m": _MAKE_DIR | _MAKE_REG | _MAKE_FIFO | _MAKE_SYM | _REMOVE_DIR | _REMOVE_FILE | _REFER,
+    "x": _EXECUTE,
+    "d": _IOCTL,
+}
+"""What a letter grants: read files, list folders, write, make and remove entries, execute, control a device."""
+
+PORTS_SINCE: Final = 4
+DEVICES_SINCE: Final = 5
+SCOPES_SINCE: Final = 6
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Grant(NamedTuple):
+    """A path, with all that lies below it when `below`; `letters` of RIGHTS."""
+
+    path: str
+    letters: str
+    below: bool = True
+
+
+def abi() -> int:
+    """What this kernel knows; 0 when it has no Landlock, or when a filter around us hides it."""
+    try:
+        return _call(_CREATE, None, 0, _ASK_VERSION)
+    except OSError as error:
+        if error.errno in (errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM):
+            return 0
+        raise
+
+
+def restrict(grants: Iterable[Grant], ports: Iterable[int] | None, known: int) -> None:
+    """Confines this process and all that descend from it, for good. A granted path that is not there grants nothing.
+
+    `ports`: those that TCP may connect to; None leaves TCP alone. `known`: the ABI to use, of which at least 1 must be
+    there. Needs no_new_privs. Raises OSError.
+    """
+    files = _files(known)
+    net = _BIND | _CONNECT if ports is not None and known >= PORTS_SINCE else 0
+    scopes = _ABSTRACT | _SIGNAL if known >= SCOPES_SINCE else 0
+    attributes = struct.pack("=QQQ", files, net, scopes)[: 24 if scopes else 16 if known >= PORTS_SINCE else 8]
+    ruleset = _call(_CREATE, attributes, len(attributes), 0)
+    try:
+        for grant in grants:
+            _allow(ruleset, grant, files)
+        for port in (ports or ()) if net else ():
+            _call(_ADD, ruleset, _RULE_PORT, struct.pack("=QQ", _CONNECT, port), 0)
+        _call(_RESTRICT, ruleset, 0)
+    finally:
+        os.close(ruleset)
+
+
+def _files(known: int) -> int:
+    highest = 16 if known >= DEVICES_SINCE else 15 if known >= 3 else 14 if known >= 2 else 13
+    return (1 << highest) - 1
+
+
+def _allow(ruleset: int, grant: Grant, handled: int) -> None:
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # what we cannot see the agent cannot either
+        place = os.open(grant.path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            folder = stat.S_ISDIR(os.fstat(place).st_mode)
+            if folder and not grant.below:
+                return
+            wanted = 0
+            for letter in grant.letters:
+                wanted |= RIGHTS[letter]
+            if wanted := wanted & handled & (-1 if folder else _ON_FILES):
+                _call(_ADD, ruleset, _RULE_PATH, struct.pack("=Qi", wanted, place), 0)
+        finally:
+            os.close(place)
+
+
+def _call(number: int, *arguments: bytes | int | None) -> int:
+    found: int = _libc.syscall(ctypes.c_long(number), *map(_wide, arguments))
+    if found < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"Landlock: {os.strerror(code)}")
+    return found
+
+
+def _wide(argument: bytes | int | None) -> ctypes.c_long | bytes | None:
+    return ctypes.c_long(argument) if isinstance(argument, int) else argument

@@ -1,0 +1,151 @@
+"""The assembler and the filter, without a kernel: golden bytes, and every path through the program."""
+
+import ctypes
+import ctypes.util
+import errno
+import hashlib
+import struct
+
+import pytest
+
+from agentbox.sandbox import bpf, seccomp
+from agentbox.sandbox.syscalls import AARCH64, CALLS, MACHINES, X86_64, Machine
+
+EPERM, EACCES, ENOSYS = (bpf.fail(code) for code in (errno.EPERM, errno.EACCES, errno.ENOSYS))
+I386 = 0x40000003
+
+
+def run(program: bytes, call: int, arguments: tuple[int, ...] = (), architecture: int = X86_64.audit) -> int:
+    """What the kernel would answer: the six operations of ours, as bpf(4) defines them."""
+    data = struct.pack("<IIQ6Q", call & 0xFFFFFFFF, architecture, 0, *(*arguments, *(0,) * 6)[:6])
+    steps = list(struct.iter_unpack("<HBBI", program))
+    at = value = 0
+    while True:
+        code, holds, fails, operand = steps[at]
+        at += 1
+        match code:
+            case 0x20:
+                value = int(struct.unpack_from("<I", data, operand)[0])
+            case 0x54:
+                value &= operand
+            case 0x15:
+                at += holds if value == operand else fails
+            case 0x45:
+                at += holds if value & operand else fails
+            case 0x06:
+                return int(operand)
+            case _:
+                raise AssertionError(hex(code))
+
+
+def number(machine: Machine, call: str) -> int:
+    found = machine.number(call)
+    assert found is not None
+    return found
+
+
+def test_golden_bytes() -> None:
+    """A small program, step by step, as `struct sock_filter` has it."""
+    body = bpf.leave(bpf.fail(1))
+    found = bpf.assemble(
+        [bpf.number(), bpf.when(7, body), bpf.argument(1, 0xF), bpf.unless((1, 2), body), bpf.leave(bpf.ALLOW)]
+    )
+    assert found.hex(" ", 8) == (
+        "2000000000000000 1500000107000000 0600000001000500 2000000018000000 540000000f000000 "
+        "1500020001000000 1500010002000000 0600000001000500 060000000000ff7f"
+    )
+
+
+@pytest.mark.parametrize(("machine", "digest"), [(X86_64, "aab4481f7edcdf5a"), (AARCH64, "a5b7cf72ee3124c7")])
+def test_the_filter_is_the_reviewed_one(machine: Machine, digest: str) -> None:
+    """Changed bytes want a look at what they now let through."""
+    found = seccomp.build(machine, connects=False, network=False)
+    assert hashlib.sha256(found).hexdigest()[:16] == digest
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+@pytest.mark.parametrize(("connects", "network"), [(False, False), (True, False), (False, True)])
+def test_each_call_gets_its_answer(machine: Machine, connects: bool, network: bool) -> None:
+    """Refused and unknown calls by name; every other number passes, but for those that look at their arguments."""
+    program = seccomp.build(machine, connects=connects, network=network)
+    numbers = {machine.number(call): call for call in CALLS}
+    for call in range(600):
+        name = numbers.get(call, "")
+        found = run(program, call, architecture=machine.audit)
+        if name in seccomp.REFUSED:
+            assert found == EPERM, name
+        elif name in seccomp.UNKNOWN:
+            assert found == ENOSYS, name
+        elif name in seccomp.OFFLINE:
+            open_now = network or (connects and name == "connect")
+            assert found == (bpf.ALLOW if open_now else EACCES), name
+        elif name == "socket":
+            assert found == EACCES
+        else:
+            assert found == bpf.ALLOW, name or call
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+@pytest.mark.parametrize(
+    ("call", "arguments", "offline", "online"),
+    [
+        ("socket", (2, 1, 0), bpf.ALLOW, bpf.ALLOW),
+        ("socket", (10, 1 | 0o2000000, 6), bpf.ALLOW, bpf.ALLOW),
+        ("socket", (1, 1, 0), EACCES, EACCES),  # unix
+        ("socket", (16, 3, 0), EACCES, EACCES),  # netlink
+        ("socket", (17, 3, 0), EACCES, EACCES),  # packet
+        ("socket", (40, 1, 0), EACCES, EACCES),  # vsock
+        ("socket", (2, 2, 0), EACCES, bpf.ALLOW),  # udp
+        ("socket", (2, 3, 1), EACCES, EACCES),  # raw
+        ("socket", (2, 1, 262), EACCES, EACCES),  # mptcp
+        ("socketpair", (1, 1, 0), bpf.ALLOW, bpf.ALLOW),
+        ("socketpair", (1, 5 | 0o4000, 0), bpf.ALLOW, bpf.ALLOW),
+        ("socketpair", (1, 2 | 0o2000000, 0), EACCES, EACCES),
+        ("sendto", (3, 0, 0, 0x20000000), EACCES, EACCES),
+        ("sendmsg", (3, 0, 0x20004000), EACCES, EACCES),
+        ("sendmmsg", (3, 0, 1, 0x20000000), EACCES, EACCES),
+        ("sendto", (3, 0, 0, 0x4000), bpf.ALLOW, bpf.ALLOW),
+        ("clone", (0x01200011,), bpf.ALLOW, bpf.ALLOW),  # fork
+        ("clone", (0x003D0F00,), bpf.ALLOW, bpf.ALLOW),  # a thread
+        ("clone", (0x10000011,), EPERM, EPERM),
+        ("clone", (0x00020011,), EPERM, EPERM),
+        ("ioctl", (0, 0x5412), EPERM, EPERM),
+        ("ioctl", (0, 0x1_0000_5412), EPERM, EPERM),
+        ("ioctl", (0, 0x5401), bpf.ALLOW, bpf.ALLOW),
+        ("prlimit64", (0,), bpf.ALLOW, bpf.ALLOW),
+        ("prlimit64", (1,), EPERM, EPERM),
+        ("setpriority", (0, 77), EPERM, EPERM),
+        ("sched_setattr", (77,), EPERM, EPERM),
+    ],
+)  # fmt: skip
+def test_arguments_decide(machine: Machine, call: str, arguments: tuple[int, ...], offline: int, online: int) -> None:
+    """By the low word, which is all that the kernel reads of an int."""
+    for network, wanted in ((False, offline), (True, online)):
+        program = seccomp.build(machine, connects=False, network=network)
+        assert run(program, number(machine, call), arguments, machine.audit) == wanted
+
+
+def test_another_architecture_is_the_end() -> None:
+    """A 32-bit call, and one of the x32 ABI, kill the process."""
+    program = seccomp.build(X86_64, connects=False, network=False)
+    assert run(program, 1, architecture=I386) == bpf.KILL
+    assert run(program, 0x40000000 | 1) == bpf.KILL
+    assert run(seccomp.build(AARCH64, connects=False, network=False), 1) == bpf.KILL
+
+
+def test_what_is_too_long_is_refused() -> None:
+    """A jump takes a byte and a program 4,096 steps."""
+    with pytest.raises(ValueError, match="255"):
+        bpf.when(1, bpf.leave(0) * 256)
+    with pytest.raises(ValueError, match="4096"):
+        bpf.assemble([bpf.leave(0)] * 4097)
+
+
+@pytest.mark.skipif(ctypes.util.find_library("seccomp") is None, reason="libseccomp, the judge, is not installed here")
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+def test_the_numbers_are_libseccomps(machine: Machine) -> None:
+    """The other maker's table says the same; below zero it has no such call."""
+    judge = ctypes.CDLL(ctypes.util.find_library("seccomp"))
+    for call in CALLS:
+        theirs = judge.seccomp_syscall_resolve_name_arch(machine.audit, call.encode())
+        assert machine.number(call) == (theirs if theirs >= 0 else None), call
