@@ -188,10 +188,10 @@ class Watch:
         return well
 
     def _ended(self, name: str, moment: float) -> Running:
-        """A program that ran to its end. One that ended before it was first seen may have left a note."""
+        """A program that ran to its end. One that ended before its start time could be read may have left a note."""
         note = read_note(self._paths, name)
         pid, ticks = self._first.get(name, (0, 0))
-        if pid or note is None:
+        if note is None or (pid and (ticks or note.pid != pid)):
             return Running(name, pid, ticks, moment)
         return Running(name, note.pid, note.start_ticks, _boottime(note.mono))
 
