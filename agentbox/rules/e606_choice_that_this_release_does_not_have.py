@@ -15,13 +15,13 @@ _MAPS = sorted({key.partition(".*")[0] for key in AVAILABLE if "*" in key})
 _STACK = "desktop.stack"
 READS = (*AVAILABLE, *UNREAD, *gates(), _STACK, *_MAPS)
 BAD = """
-[adapters.beads]
-use = "external-http"
-endpoint = "https://beads.example"
+[adapters.pods]
+use = "external-solid"
+endpoint = "https://pods.example/"
 """
 GOOD = """
-[adapters.beads]
-use = "local-sqlite"
+[adapters.pods]
+use = "local-fs"
 """
 
 
