@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from agentbox.client import BoxClient, BoxUnreachable
 from agentbox.plan.model import Plan, Slot
 from agentbox.settings import PREFIX_VARIABLE, Paths, environment
 from agentbox.testing.agent_host import AgentHostBox, end_with_parent, plan_of
+from agentbox.testing.ports import free_port
 
 TOKEN = "an-admin-token-of-a-test"
 SLOTS = {
@@ -26,13 +26,6 @@ SLOTS = {
     "orchestrator": Slot(use="local-process", required=True, options={"grace_seconds": 1}),
 }
 _START_SECONDS = 20.0
-
-
-def free_port() -> int:
-    """A port of loopback that nobody holds now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def api_plan(**changes: Any) -> Plan:

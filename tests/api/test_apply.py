@@ -13,8 +13,9 @@ from agentbox.features import enabled, load_features
 from agentbox.lockfile import write as lock_bytes
 from agentbox.manifest import load
 from agentbox.plan import make_plan
-from agentbox.testing.api_box import ApiBox, free_port
+from agentbox.testing.api_box import ApiBox
 from agentbox.testing.plans import SYSTEM, lock_of
+from agentbox.testing.ports import free_port
 
 MANIFEST = """
 [meta]

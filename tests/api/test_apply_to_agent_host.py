@@ -17,8 +17,8 @@ from agentbox.features import enabled, load_features
 from agentbox.lockfile import write as lock_bytes
 from agentbox.manifest import parse
 from agentbox.plan import make_plan
-from agentbox.testing.api_box import free_port
 from agentbox.testing.plans import SYSTEM, lock_of
+from agentbox.testing.ports import free_port
 from agentbox.testing.prefix_box import PrefixBox
 
 PORTS = (free_port(), free_port())

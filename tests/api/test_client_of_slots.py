@@ -10,7 +10,8 @@ import pytest
 import pytest_asyncio
 
 from agentbox.client import ApiError, AsyncBoxClient, BoxClient, BoxUnreachable
-from agentbox.testing.api_box import TOKEN, ApiBox, free_port
+from agentbox.testing.api_box import TOKEN, ApiBox
+from agentbox.testing.ports import free_port
 
 SIZE = 5 << 20
 

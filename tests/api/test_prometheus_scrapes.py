@@ -14,7 +14,8 @@ from helpers import until
 
 from agentbox.client import BoxClient
 from agentbox.render.prometheus import ALERTS, CONFIG_FILE, prometheus
-from agentbox.testing.api_box import ApiBox, free_port
+from agentbox.testing.api_box import ApiBox
+from agentbox.testing.ports import free_port
 
 _OF_PROMETHEUS = {"up"}  # made by the scrape itself
 

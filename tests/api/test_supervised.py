@@ -16,7 +16,8 @@ from raw import ask
 from agentbox.client import BoxClient
 from agentbox.plan.model import Api, Observability, Plan, Program, Ready
 from agentbox.testing.agent_host import LIMITS
-from agentbox.testing.api_box import SLOTS, free_port
+from agentbox.testing.api_box import SLOTS
+from agentbox.testing.ports import free_port
 from agentbox.testing.prefix_box import PYTHON, PrefixBox, make_plan, once
 
 TOKEN = "a-token-from-outside-0123456789"

@@ -11,10 +11,11 @@ from agentbox.adapters.beads.external_http import ExternalHttpBeads
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import BackendError, ContractMismatch, LeaseLost, PermissionDenied, SlotUnavailable
 from agentbox.adapters.metrics import Metrics
-from agentbox.testing.api_box import TOKEN, free_port
+from agentbox.testing.api_box import TOKEN
 from agentbox.testing.contracts.beads import BeadsContract
 from agentbox.testing.contracts.beads_common import LEASE, a_task, epic_with, lease, spec
 from agentbox.testing.faults import FaultProxy
+from agentbox.testing.ports import free_port
 from agentbox.testing.served_store import ServedStore
 
 

@@ -6,7 +6,6 @@ import platform
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ import psycopg
 from debian_root import unpacked
 
 from agentbox.lockfile import ARCH_OF_SYSTEM
+from agentbox.testing.ports import free_port
 
 LOCK = Path(__file__).parent / "postgres/packages.lock"
 BIN = "/usr/lib/postgresql/17/bin"
@@ -37,7 +37,7 @@ class PostgresServer:
         self._user = NOBODY if self._as_root else os.geteuid()
         self.folder = _new_folder(self._root, self._user)
         self.password = secrets.token_urlsafe(12)
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._make_cluster()
         self._settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "dynamic_shared_memory_type": "mmap", "jit": "off", "max_connections": "200", **settings}  # fmt: skip
@@ -150,12 +150,6 @@ def _remove_left(folder: Path) -> None:
         if f"/srv/{folder.name}/data".encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
             os.kill(pid, signal.SIGQUIT)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _query(parameters: dict[str, str]) -> str:
