@@ -64,6 +64,7 @@ def test_a_full_file_system(tmp_path, sync):
     words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", script, "sh"]
     done = subprocess.run(
         [*words, str(tmp_path), sys.executable, json.dumps({"fsync": sync})],
+        input=b"{}\n",  # no credentials
         capture_output=True,
         timeout=120,
         check=True,
