@@ -62,7 +62,9 @@ def test_a_full_file_system(tmp_path, sync):
         mount -t tmpfs -o size=5m none "$1" &&
         exec "$2" -m agentbox.testing.worker events local-jsonl "$1" "$3" fill-disk "$1"
     """
-    alone = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]  # a root in a chroot may not make a user namespace
+    alone = (
+        [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    )  # a root in a chroot may not make a user namespace
     words = ["unshare", *alone, "--mount", "sh", "-ec", script, "sh"]
     done = subprocess.run(
         [*words, str(tmp_path), sys.executable, json.dumps({"fsync": sync})],
