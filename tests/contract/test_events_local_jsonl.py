@@ -59,13 +59,14 @@ def test_a_full_file_system(tmp_path, sync):
     """V13 on a tmpfs of 5 MiB that is really full: QuotaExceeded, health down, every record that was acknowledged is
     there; with room again the same journal goes on without a restart."""
     script = """
-        mount -t tmpfs -o size=5m none "$1" &&
-        exec "$2" -m agentbox.testing.worker events local-jsonl "$1" "$3" fill-disk "$1"
+        mount -t tmpfs -o size=5m none "$1"
+        trap 'umount "$1"' EXIT
+        "$2" -m agentbox.testing.worker events local-jsonl "$1" "$3" fill-disk "$1"
     """
-    alone = (
-        [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    )  # a root in a chroot may not make a user namespace
-    words = ["unshare", *alone, "--mount", "sh", "-ec", script, "sh"]
+    own = (
+        [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+    )  # root needs no leave to mount
+    words = [*own, "sh", "-ec", script, "sh"]
     done = subprocess.run(
         [*words, str(tmp_path), sys.executable, json.dumps({"fsync": sync})],
         input=b"{}\n",  # no credentials
