@@ -49,6 +49,6 @@ def resolution(manifest: Manifest, features: Mapping[str, Feature]) -> dict[str,
     return {
         "features": list(on),
         "listeners": [f"{row.port} {row.owner}" for row in port_table(model, features, on)],
-        "slots": [f"{slot} {slot_class(slot, getattr(model.adapters, slot).use)}" for slot in SLOTS],
+        "slots": [f"{slot} {slot_class(getattr(model.adapters, slot).use)}" for slot in SLOTS],
         "keys": [f"{len(manifest.where)} written, {len(effective_values(manifest))} in all"],
     }

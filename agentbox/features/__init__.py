@@ -6,7 +6,7 @@ from agentbox.features.exceptions import BUILTIN, Delta, effective_delta, seccom
 from agentbox.features.loader import ALWAYS, enabled, features_dir, is_on, load_features
 from agentbox.features.model import ExceptionNeed, Feature, FixedPort, Gate
 from agentbox.features.ports import GATEWAY_PORT, Listener, free_port, port_table
-from agentbox.features.slots import CLASSES, slot_class
+from agentbox.features.slots import slot_class
 from agentbox.features.tmpfs import baseline, total_bytes
 from agentbox.manifest import schema_dir
 
@@ -14,7 +14,6 @@ __all__ = [
     "ALWAYS",
     "AVAILABLE",
     "BUILTIN",
-    "CLASSES",
     "GATEWAY_PORT",
     "UNREAD",
     "Delta",

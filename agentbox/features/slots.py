@@ -1,31 +1,13 @@
-"""Which class an implementation of a slot belongs to: local, external, or off."""
+"""Which class an implementation of a slot belongs to: local, external, or off. Its name begins with it."""
 
-from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 SlotClass = Literal["local", "external", "off"]
 
-CLASSES: Final[Mapping[tuple[str, str], SlotClass]] = {
-    ("beads", "local-sqlite"): "local",
-    ("beads", "external-http"): "external",
-    ("beads", "external-pg"): "external",
-    ("beads", "off"): "off",
-    ("pods", "local-fs"): "local",
-    ("pods", "external-solid"): "external",
-    ("pods", "off"): "off",
-    ("memory", "local-sqlite"): "local",
-    ("memory", "external-pg"): "external",
-    ("memory", "off"): "off",
-    ("events", "local-jsonl"): "local",
-    ("events", "external-http"): "external",
-    ("events", "off"): "off",
-    ("orchestrator", "local-process"): "local",
-    ("orchestrator", "external-stdio"): "external",
-    ("orchestrator", "off"): "off",
-}
-"""A test holds the keys equal to the schema and to the registry of adapters."""
+_CLASSES: Final = {str(name): name for name in get_args(SlotClass)}
 
 
-def slot_class(slot: str, use: str) -> SlotClass:
-    """The class of that implementation. Raises KeyError for one that the schema does not have."""
-    return CLASSES[slot, use]
+def slot_class(use: str) -> SlotClass:
+    """The class of the implementation `use`, as in `external-http`. Raises KeyError for a name of no class."""
+    found: SlotClass = _CLASSES[use.partition("-")[0]]
+    return found

@@ -156,7 +156,7 @@ class View:
 
     def slot_class(self, slot: str) -> SlotClass:
         """local, external or off."""
-        return slot_class(slot, self[f"adapters.{slot}.use"])
+        return slot_class(self[f"adapters.{slot}.use"])
 
     def unset(self, variable: str) -> bool:
         """True when the environment was given and the variable is unset or empty in it."""

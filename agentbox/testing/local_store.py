@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from agentbox.settings import Paths
 
 
 class LocalStore:
-    """One store below a prefix: makes instances over it, opens, crashes and ruins it."""
+    """One store below a prefix: makes instances over it, opens, crashes and ruins it.
+
+    `impl` is one of the registry, or `module:Class` for a class that is not in it.
+    """
 
     def __init__(
         self,
@@ -75,7 +79,7 @@ class LocalStore:
 
     def make(self) -> Any:
         """An instance that is not open."""
-        adapter = resolve(self.cfg.slot, self.cfg.use)(self.cfg, Deps(metrics=Metrics(), clock=self._clock))
+        adapter = _class_of(self.cfg.slot, self.cfg.use)(self.cfg, Deps(metrics=Metrics(), clock=self._clock))
         self._opened.append(adapter)
         return adapter
 
@@ -113,3 +117,11 @@ class LocalStore:
             if process.returncode is None:
                 process.kill()
             await process.communicate()
+
+
+def _class_of(slot: SlotName, impl: str) -> type[Adapter]:
+    if ":" not in impl:
+        return resolve(slot, impl)
+    module, name = impl.split(":")
+    found: type[Adapter] = getattr(import_module(module), name)
+    return found

@@ -7,6 +7,7 @@ from typing import Self
 
 from agentbox.adapters.errors import ValueTooLarge
 from agentbox.adapters.threads import in_thread
+from agentbox.adapters.wire import refuse
 
 CHUNK = 256 << 10
 AT_ONCE = 1 << 20  # bytes: a body up to this size is read before `read` returns
@@ -24,6 +25,16 @@ def check_cap(size: int, cap: int) -> None:
             f"cannot write: the object has more than {cap} bytes", hint="raise adapters.pods.max_object",
             limit="max_object", observed=size, cap=cap, config_path="adapters.pods.max_object",
         )  # fmt: skip
+
+
+def span(byte_range: tuple[int, int | None] | None, size: int) -> tuple[int, int]:
+    """Where to start, and how many bytes. Raises ValidationError for a range outside an object of that size."""
+    if byte_range is None:
+        return 0, size
+    first, last = byte_range
+    if not 0 <= first < size or (last is not None and last < first):
+        raise refuse("/byte_range", f"does not lie in an object of {size} bytes")
+    return first, min(size - 1, size if last is None else last) - first + 1
 
 
 class Incoming:

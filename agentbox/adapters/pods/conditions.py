@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from agentbox.adapters.errors import PreconditionFailed
-from agentbox.adapters.pods.index import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,9 +12,8 @@ class Conditions:
     if_match: str | None = None
     if_none_match: str | None = None
 
-    def check(self, path: str, current: Row | None) -> None:
-        """Raises PreconditionFailed with the tag that is there."""
-        etag = None if current is None else current.etag
+    def check(self, path: str, etag: str | None) -> None:
+        """`etag` is that of the object, None where there is none. Raises PreconditionFailed with it."""
         if (self.if_match is not None and not _matches(self.if_match, etag)) or (
             self.if_none_match is not None and _matches(self.if_none_match, etag)
         ):

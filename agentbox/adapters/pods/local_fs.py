@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError
-from agentbox.adapters.pods.bodies import AT_ONCE, Outgoing, at_once, read_all
+from agentbox.adapters.pods.bodies import AT_ONCE, Outgoing, at_once, read_all, span
 from agentbox.adapters.pods.conditions import Conditions
 from agentbox.adapters.pods.contract import LIMIT, PodMeta, PodObject
 from agentbox.adapters.pods.index import DEFAULT_TYPE, MIGRATIONS, Quota
@@ -163,7 +163,7 @@ class LocalFsPods(Adapter):
 def _opened(store: Store, where: PodPath, byte_range: tuple[int, int | None] | None) -> PodObject:
     descriptor, found = store.open_object(where)
     try:
-        start, size = _span(byte_range, found.row.size)
+        start, size = span(byte_range, found.row.size)
         if size <= AT_ONCE:
             with typed(f"read {where.text}"):
                 body = read_all(descriptor, start, size)
@@ -173,16 +173,6 @@ def _opened(store: Store, where: PodPath, byte_range: tuple[int, int | None] | N
         os.close(descriptor)
         raise
     return PodObject(meta=_meta(where, found), body=Outgoing(descriptor, start, size))
-
-
-def _span(byte_range: tuple[int, int | None] | None, size: int) -> tuple[int, int]:
-    """Where to start, and how many bytes."""
-    if byte_range is None:
-        return 0, size
-    first, last = byte_range
-    if not 0 <= first < size or (last is not None and last < first):
-        raise refuse("/byte_range", f"does not lie in an object of {size} bytes")
-    return first, min(size - 1, size if last is None else last) - first + 1
 
 
 def check_type(content_type: str) -> str:

@@ -116,7 +116,7 @@ class Store:
                 current = self._current(folder, path)
                 if current is None:
                     raise missing(path.text)
-                wanted.check(path.text, current)
+                wanted.check(path.text, current.etag)
                 intent = self._intent("delete", path, current.content_type)
                 with self._under_way(intent):
                     os.unlink(path.name, dir_fd=folder)
@@ -141,7 +141,7 @@ class Store:
         with self._locks.hold(one.path.text):
             self._settle(one.path.text)
             current = self._current(one.folder, one.path)
-            wanted.check(one.path.text, current)
+            wanted.check(one.path.text, current.etag if current else None)
             intent = one.intent.with_body(digest, one.incoming.size, current)
             self._db.write_here(lambda db: index.begin(db, intent, self._quota))
             return self._place(one.incoming, intent, one.path, new=current is None)
@@ -154,7 +154,7 @@ class Store:
         ):
             self._settle(path.text)
             current = self._current(folder, path)
-            wanted.check(path.text, current)
+            wanted.check(path.text, current.etag if current else None)
             body, content_type = make(current, folder)
             plan = self._intent("write", path, content_type)
             intent = plan.with_body(hashlib.sha256(body).digest(), len(body), current)
