@@ -29,17 +29,25 @@ class Caller:
     memory_prefix: str = ""
     event_source: str = ""
     rate: int = 0  # requests a second; 0 = any number
+    box: str = ""  # instance id of the box that calls by its mesh session; it speaks for itself and its own callers
+    session: str = ""  # id of that session
 
     def holds(self, scope: str) -> bool:
-        """`admin` holds every scope but `core`; `core` all but those that only people may hold."""
+        """`admin` holds every scope but `core`; `core` all but those that only people may hold. A session's is its own."""
         if scope in self.scopes:
             return True
+        if scope == "mesh:session":
+            return False
         if "admin" in self.scopes:
             return scope != "core"
         return "core" in self.scopes and scope not in _NEVER_CORE
 
 
 NOBODY = Caller()
+
+
+ENROLMENT = Caller("urn:agentbox:mesh:enrolment", frozenset({"mesh:join"}))
+Find = Callable[[bytes], Caller | None]
 
 
 def _nobody(_sha256: bytes) -> Caller | None:
@@ -49,20 +57,29 @@ def _nobody(_sha256: bytes) -> Caller | None:
 class Access:
     """The credentials of this boot. Tokens are kept as SHA-256 and compared in constant time."""
 
-    def __init__(self, paths: Paths, admin_token: str, named: Callable[[bytes], Caller | None] = _nobody) -> None:
-        """`named` finds the caller of a named token by its SHA-256."""
-        self._paths, self._named = paths, named
-        self._admin = _digest(admin_token)
+    def __init__(
+        self, paths: Paths, admin_token: str, named: Find = _nobody, *,
+        sessions: Find = _nobody, ended: Find = _nobody, enrolment: str = "",
+    ) -> None:  # fmt: skip
+        """`named` finds the caller of a named token by its SHA-256, `sessions` that of a mesh session's, `ended` that of one
+        which is over. `enrolment` is the token with which boxes join; "" admits none."""
+        self._paths, self._finds, self._ended = paths, (named, sessions), ended
+        self._fixed = [(_digest(admin_token), Caller(OPERATOR, frozenset({"admin"})))]
+        if enrolment:
+            self._fixed.append((_digest(enrolment), ENROLMENT))
         self._core: dict[Path, tuple[int, bytes]] = {}
 
-    def caller(self, authorization: str | None) -> Caller:
-        """Who sent that header. Raises Unauthenticated when it is absent, of another scheme, or unknown."""
+    def caller(self, authorization: str | None, *, ended: bool = False) -> Caller:
+        """Who sent that header. Raises Unauthenticated when it is absent, of another scheme, or unknown. With `ended` the
+        token of a session that is over is known, too, so that its holder can be told why."""
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise Unauthenticated("cannot serve this route: no bearer token was sent", rule=_RULE)
         given = _digest(token.strip())
-        known = [(self._admin, Caller(OPERATOR, frozenset({"admin"}))), *self._core_tokens()]
-        found = next((who for digest, who in known if hmac.compare_digest(digest, given)), None) or self._named(given)
+        known = [*self._fixed, *self._core_tokens()]
+        found = next((who for digest, who in known if hmac.compare_digest(digest, given)), None)
+        for find in (*self._finds, *((self._ended,) if ended else ())):
+            found = found or find(given)
         if found is None:
             raise Unauthenticated("cannot serve this route: the token is unknown, revoked or expired", rule=_RULE)
         return found

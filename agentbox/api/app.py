@@ -14,6 +14,7 @@ from agentbox.api.box_metrics import BoxMetrics
 from agentbox.api.drift import DriftWatch
 from agentbox.api.hooked_slots import hooked
 from agentbox.api.http_metrics import HttpMetrics
+from agentbox.api.membership import Membership, enrolment_token, membership_of
 from agentbox.api.services import Services
 from agentbox.api.tasks import Tasks
 from agentbox.api.tokens import NamedTokens
@@ -48,10 +49,10 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock |
         applied, paths, Deps(metrics=Metrics(registry), before_open=hooked(boot.hooks), clock=clock or SystemClock()), timing=Timing().scaled(1 / boot.hooks.clock_scale),
         secrets=lambda slot: slot_secrets(paths, applied.slots[slot].options), spans=_spans(plan), on_change=lambda: services.evaluator.wake("adapters"),
     )  # fmt: skip
-    tokens = NamedTokens(paths)
+    tokens, mesh = NamedTokens(paths), membership_of(lambda: services.plan, plan, paths, boot, container, registry)
     services = Services(
-        plan=applied, paths=paths, boot=boot, access=Access(paths, _token(plan, paths), tokens.caller), registry=registry,
-        http=http, metrics=metrics, container=container, tasks=Tasks(applied, paths, container), tokens=tokens,
+        plan=applied, paths=paths, boot=boot, access=_access(plan, paths, tokens, mesh), registry=registry,
+        http=http, metrics=metrics, container=container, tasks=Tasks(applied, paths, container), tokens=tokens, mesh=mesh,
     )  # fmt: skip
     services.watch, services.drift = Watch(services), DriftWatch(services)
     services.standard = standard_requirements(
@@ -67,6 +68,13 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock |
 
 def _nothing(_: object) -> None:
     """The drain runs by itself."""
+
+
+def _access(plan: Plan, paths: Paths, tokens: NamedTokens, mesh: Membership) -> Access:
+    return Access(
+        paths, _token(plan, paths), tokens.caller, sessions=mesh.caller, ended=mesh.once_caller,
+        enrolment=enrolment_token(plan, paths),
+    )  # fmt: skip
 
 
 def _token(plan: Plan, paths: Paths) -> str:

@@ -14,6 +14,7 @@ from agentbox.api.call import Call
 from agentbox.api.handlers import handler_of
 from agentbox.api.headers import SAFE, allowed_hosts, check_accept, check_host, readable, request_id
 from agentbox.api.http_metrics import UNMATCHED
+from agentbox.api.membership import SESSION
 from agentbox.api.problems import MethodNotAllowed, TooBusy, invalid, reply_for
 from agentbox.api.reply import JSON, Answer, EventStream, Pieces
 from agentbox.api.sending import send_pieces, send_reply
@@ -98,12 +99,15 @@ class Application:
         if route.probe:
             return NOBODY
         check_host(headers, self._hosts)
-        caller = NOBODY if route.public else self._services.access.caller(headers.get("authorization"))
+        caller = NOBODY if route.public else self._who(route, headers)
         self._services.rates.take(caller)
         require(caller, route.scope)
         if route.media == "json":
             check_accept(headers, STREAM if route.stream else JSON)
         return caller
+
+    def _who(self, route: Route, headers: dict[str, str]) -> Caller:
+        return self._services.access.caller(headers.get("authorization"), ended=SESSION in route.scope)
 
     async def _answer_live(self, scope: Any, send: Any) -> None:
         body = _LIVE % str(self._services.uptime).encode()

@@ -12,11 +12,14 @@ RESERVED = (
 
 
 def own_or_admin(call: Call, pointer: str, named: object) -> str:
-    """The principal of the caller, or another that an admin (or the core) named. Raises PermissionDenied."""
+    """The principal of the caller, or another that an admin (or the core) named, or a box by its session of its own
+    callers. Raises PermissionDenied."""
     if named is None or named == call.caller.principal:
         return call.caller.principal
     if not isinstance(named, str):
         raise invalid(pointer, "must be a string")
+    if call.caller.box and named.startswith(f"{call.caller.principal}:"):
+        return named
     if not (call.caller.holds("admin") or call.caller.holds("core")):
         raise PermissionDenied(f"cannot act as {named}: only the scope admin may name another", scope="admin")
     return named

@@ -22,13 +22,14 @@ _TITLES = {
     "agents": "Agents",
     "tasks": "Tasks",
     "tokens": "Tokens",
+    "mesh": "Mesh",
 }
 _HEAD = f"""# Management API
 
 Generated from `agentbox.routes.ROUTES` by `{COMMAND}`. Do not edit.
 
 The API listens on `api.port`, metrics on `observability.metrics_port`. A request carries `Authorization: Bearer <token>`
-where a scope is named; `admin` holds every scope but `core`. Bodies and answers are JSON records
+where a scope is named; `admin` holds every scope but `core`, and `mesh:session`, which a session's own token has. Bodies and answers are JSON records
 (`/openapi.json` has their schemas); errors are `application/problem+json` (RFC 9457) with a `code`. Unknown members and
 query names are refused. Streams are server-sent events: `Last-Event-ID` resumes them without gap or repeat.
 """

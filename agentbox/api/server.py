@@ -49,6 +49,8 @@ async def serve(services: Services, at: Addresses) -> None:
     async with AsyncExitStack() as stack:
         await services.tokens.open()
         stack.push_async_callback(services.tokens.close)
+        await services.mesh.open()
+        stack.push_async_callback(services.mesh.close)
         for listener in _listeners(services, at):
             await listener.open()
             stack.push_async_callback(listener.close, LAST_WORDS)

@@ -10,6 +10,7 @@ from agentbox.api.boot_facts import BootFacts
 from agentbox.api.box_metrics import BoxMetrics
 from agentbox.api.drain import Drain
 from agentbox.api.http_metrics import HttpMetrics
+from agentbox.api.membership import Membership
 from agentbox.api.rates import Rates
 from agentbox.api.tasks import Tasks
 from agentbox.api.tokens import NamedTokens
@@ -41,6 +42,7 @@ class Services:
     container: "Container"
     tasks: Tasks
     tokens: NamedTokens
+    mesh: Membership
     standard: "Standard" = field(init=False)
     evaluator: "Evaluator" = field(init=False)
     watch: "Watch" = field(init=False)

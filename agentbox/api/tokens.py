@@ -26,7 +26,7 @@ PREFIX = "abx_"  # so that a scanner, and a person, knows what it has found
 VALUE_BYTES = 32
 MAX_TTL = 10 * 366 * 86400  # seconds
 MAX_RATE = 100_000  # requests a second
-GRANTABLE = SCOPES - {"core"}
+GRANTABLE = SCOPES - {"core", "mesh:session"}
 MIGRATIONS = (
     """
     CREATE TABLE tokens (

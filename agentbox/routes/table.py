@@ -7,16 +7,18 @@ from agentbox.routes.beads import BEADS
 from agentbox.routes.box import BOX
 from agentbox.routes.events import EVENTS
 from agentbox.routes.memory import MEMORY
+from agentbox.routes.mesh import MESH
 from agentbox.routes.pods import PODS
 from agentbox.routes.route import Route
 from agentbox.routes.tokens import TOKENS
 
-ROUTES: tuple[Route, ...] = (*BOX, *BEADS, *PODS, *MEMORY, *EVENTS, *AGENTS, *TASKS, *TOKENS)
+ROUTES: tuple[Route, ...] = (*BOX, *BEADS, *PODS, *MEMORY, *EVENTS, *AGENTS, *TASKS, *TOKENS, *MESH)
 BY_NAME: Mapping[str, Route] = {route.name: route for route in ROUTES}
 
-# Scopes that a token may hold (slots.md 5). `admin` holds all but `core`; `core` is of per-boot tokens only.
+# Scopes that a token may hold (slots.md 5). `admin` holds all but `core`; `core` is of per-boot tokens only, `mesh:session` of
+# the token that a mesh session has: nobody is given either.
 SCOPES: frozenset[str] = frozenset(
     f"{slot}:{verb}"
     for slot in ("beads", "pods", "memory", "events", "agents", "approvals")
     for verb in ("read", "write")
-) | {"reviews:write", "mesh:join", "mesh:admin", "admin", "core"}
+) | {"reviews:write", "mesh:join", "mesh:admin", "mesh:session", "admin", "core"}

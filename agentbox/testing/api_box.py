@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from agentbox.api.membership import SCALE_HOOK
 from agentbox.canonical import canonical_json
 from agentbox.client import BoxClient, BoxUnreachable
 from agentbox.plan.model import Plan, Slot
@@ -39,10 +40,12 @@ def api_plan(**changes: Any) -> Plan:
 class ApiBox:
     """Use as a context manager; `orchestrator=False` turns that slot off and starts no agent-host.
 
-    The plan is `plan`, else one with real slots and with `changes`.
+    The plan is `plan`, else one with real slots and with `changes`. The times of the mesh are divided by `scale`.
     """
 
-    def __init__(self, prefix: Path, *, orchestrator: bool = True, plan: Plan | None = None, **changes: Any) -> None:
+    def __init__(
+        self, prefix: Path, *, orchestrator: bool = True, plan: Plan | None = None, scale: float = 1, **changes: Any
+    ) -> None:  # fmt: skip
         off = {} if orchestrator else {"slots": {**SLOTS, "orchestrator": Slot(use="off", required=False)}}
         self.host = AgentHostBox(prefix) if orchestrator else None
         self.paths = Paths(prefix)
@@ -52,6 +55,7 @@ class ApiBox:
         self.paths.plan.write_bytes(canonical_json(self.plan.to_json()))
         self.paths.api_key.write_text(TOKEN)
         self.log = prefix / "api.log"
+        self._scale = scale
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -89,25 +93,26 @@ class ApiBox:
             if self.host is not None:
                 self.host.stop()
 
-    def start(self) -> None:
-        """Returns once `/livez` answers and every slot has been opened. Raises RuntimeError with the log."""
+    def start(self, *, wait: bool = True) -> None:
+        """Returns once `/livez` answers and every slot has been opened; without `wait`, tried. Raises RuntimeError with the
+        log."""
         known = {name: environment()[name] for name in ("PATH", "HOME") if name in environment()}
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "agentbox.api"], env={**known, PREFIX_VARIABLE: str(self.paths.prefix)},
+                [sys.executable, "-I", "-m", "agentbox.api"], env={**known, PREFIX_VARIABLE: str(self.paths.prefix), SCALE_HOOK: str(self._scale)},
                 stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_parent,
             )  # fmt: skip
         deadline = time.monotonic() + _START_SECONDS
         with self.client() as client:
-            while not self._open(client):
+            while not self._open(client, ("ok", "off") if wait else ("ok", "off", "down")):
                 if self.process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError(f"the API does not start:\n{self.log.read_text()}")
                 time.sleep(0.01)
 
     @staticmethod
-    def _open(client: BoxClient) -> bool:
+    def _open(client: BoxClient, wanted: tuple[str, ...]) -> bool:
         try:
-            return all(row["state"] in ("ok", "off") for row in client.health()["adapters"].values())
+            return all(row["state"] in wanted for row in client.health()["adapters"].values())
         except BoxUnreachable:
             return False
 

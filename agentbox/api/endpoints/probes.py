@@ -50,7 +50,7 @@ async def health(call: Call) -> Reply:
             "image": _image(services),
             "adapters": adapters,
             "degraded_count": len(degraded),
-            "mesh": {"state": "off"},
+            "mesh": services.mesh.shown(),
             "programs": dict(services.standard.programs.states),
             "artifacts": {"failed": list(services.standard.artifacts.failed)},
             "posture": {

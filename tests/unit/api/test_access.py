@@ -8,16 +8,16 @@ from agentbox.routes import SCOPES
 
 
 def test_admin_holds_all_but_core() -> None:
-    """The operator is not a program."""
+    """The operator is not a program, nor a box."""
     admin = Caller("x", frozenset({"admin"}))
-    assert {scope for scope in SCOPES if not admin.holds(scope)} == {"core"}
+    assert {scope for scope in SCOPES if not admin.holds(scope)} == {"core", "mesh:session"}
 
 
 def test_core_holds_no_scope_of_people() -> None:
     """A program of ours never approves, reviews, or administers."""
     core = Caller("x", frozenset({"core"}))
     assert {scope for scope in SCOPES if not core.holds(scope)} == {
-        "admin", "reviews:write", "approvals:write", "mesh:admin",
+        "admin", "reviews:write", "approvals:write", "mesh:admin", "mesh:session",
     }  # fmt: skip
 
 

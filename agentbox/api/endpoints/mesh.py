@@ -1,0 +1,64 @@
+"""The mesh over HTTP."""
+
+from agentbox.adapters.base import Page
+from agentbox.api.call import Call
+from agentbox.api.reply import Reply
+from agentbox.mesh.errors import NotAdmitted, SessionEnded
+from agentbox.mesh.host import Host
+from agentbox.mesh.records import Beat, Leaving, Left, Registration, known
+
+LIMIT = (1, 500)
+DEFAULT_PAGE = 100
+FILTERS = {"state": "state", "instance": "instance_id", "image": "image_hash"}
+
+
+def _host(call: Call) -> Host:
+    """Raises NotAdmitted on a box that is no host."""
+    host = call.services.mesh.host
+    if host is None:
+        raise NotAdmitted("this box is no mesh host", hint='set mesh.mode = "host" in its manifest')
+    return host
+
+
+def _held(call: Call) -> str:
+    """The session whose token was sent. Raises SessionEnded for a token of none."""
+    if not call.caller.session:
+        raise SessionEnded("this token is of no session", reason="unknown")
+    return call.caller.session
+
+
+async def register(call: Call) -> Reply:
+    host = _host(call)
+    return Reply(await host.register(known(Registration, call.body), call.caller.principal))
+
+
+async def heartbeat(call: Call) -> Reply:
+    host = _host(call)
+    return Reply(await host.beat(_held(call), known(Beat, call.body)))
+
+
+async def deregister(call: Call) -> Reply:
+    over = await _host(call).deregister(_held(call), known(Leaving, call.body).session_id)
+    return Reply(Left(session_id=over.id, state=over.state))
+
+
+async def list_sessions(call: Call) -> Reply:
+    """The cursor is the id of the last session before it."""
+    limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
+    wanted = {column: call.query[name] for name, column in FILTERS.items() if name in call.query}
+    found = await _host(call).page(wanted, limit + 1, call.query.get("cursor", ""))
+    more = found[limit - 1].id if len(found) > limit else None
+    return Reply(Page(items=tuple(found[:limit]), next_cursor=more))
+
+
+async def show_session(call: Call) -> Reply:
+    return Reply(await _host(call).show(call.parameters["id"]))
+
+
+async def evict(call: Call) -> Reply:
+    await _host(call).evict(call.parameters["id"])
+    return Reply(status=204)
+
+
+async def status(call: Call) -> Reply:
+    return Reply(call.services.mesh.status())

@@ -1,0 +1,99 @@
+"""This box's part in the mesh, as the API holds it: a host, a client, or neither."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from agentbox.api.access import Caller
+from agentbox.api.boot_facts import BootFacts
+from agentbox.mesh.records import MeshStatus
+from agentbox.plan.model import Plan
+from agentbox.settings import Paths, environment
+from agentbox.supervision.slot_secrets import slot_secrets
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from agentbox.adapters.container import Container
+    from agentbox.mesh.host import Host
+
+SESSION = "mesh:session"
+SCALE_HOOK = "AGENTBOX_TEST_CLOCK_SCALE"
+
+
+def box_principal(instance_id: str) -> str:
+    """The name under which a box acts on its host; its own callers are names below it."""
+    return f"urn:agentbox:box:{instance_id}"
+
+
+class Membership:
+    """`host` is None unless `mesh.mode` is host."""
+
+    def __init__(self, plan: Plan, host: "Host | None" = None) -> None:
+        self.mode = str(plan.mesh.get("mode", "standalone"))
+        self.host = host
+
+    async def open(self) -> None:
+        """Before the first request is served."""
+        if self.host is not None:
+            await self.host.open()
+
+    async def close(self) -> None:
+        if self.host is not None:
+            await self.host.close()
+
+    def caller(self, sha256: bytes) -> Caller | None:
+        """Who calls with the session token of that hash: a box, bound to what is its own."""
+        holder = self.host.holder(sha256) if self.host is not None else None
+        if holder is None or holder.reason:
+            return None
+        return Caller(
+            box_principal(holder.instance_id), holder.scopes | {SESSION}, pod_prefix=f"boxes/{holder.instance_id}/",
+            box=holder.instance_id, session=holder.session_id,
+        )  # fmt: skip
+
+    def once_caller(self, sha256: bytes) -> Caller | None:
+        """Who called with it while its session lived; it may ask for nothing but why that is over."""
+        holder = self.host.holder(sha256) if self.host is not None else None
+        return Caller(scopes=frozenset({SESSION}), session=holder.session_id) if holder and holder.reason else None
+
+    def shown(self) -> dict[str, Any]:
+        """What `/health` has of it: the state alone on a box that takes no part."""
+        return {"state": "off"} if self.mode == "standalone" else self.status().to_wire()
+
+    def status(self) -> MeshStatus:
+        """What `/v1/mesh/status` shows."""
+        if self.host is not None:
+            return MeshStatus(mode=self.mode, state="hosting", sessions=self.host.counts)
+        return MeshStatus(mode=self.mode, state="off")
+
+
+def membership_of(
+    current: Callable[[], Plan], plan: Plan, paths: Paths, boot: BootFacts, container: "Container", registry: "CollectorRegistry"
+) -> Membership:  # fmt: skip
+    """`plan` says the mode; `current` is asked for live keys. What a mode needs is imported only where it is that mode."""
+    scale = clock_scale(plan, boot)
+
+    def tell(kind: str, data: dict[str, Any]) -> None:
+        container.journal.record_soon(kind, data)
+
+    if plan.mesh.get("mode") != "host":
+        return Membership(plan)
+    from agentbox.mesh.host import Host
+    from agentbox.mesh.metrics import HostMetrics
+    from agentbox.mesh.session_store import SessionStore
+
+    return Membership(plan, Host(current, SessionStore(paths.slot("mesh")), HostMetrics(registry), tell, scale=scale))
+
+
+def enrolment_token(plan: Plan, paths: Paths) -> str:
+    """With which boxes join this host; "" on a box that is none. Raises AgentboxError for a file that cannot be read."""
+    if plan.mesh.get("mode") != "host":
+        return ""
+    return slot_secrets(paths, plan.mesh).get("token", "")
+
+
+def clock_scale(plan: Plan, boot: BootFacts) -> float:
+    """By which the times of the mesh are divided: 1 but in a test image. Where no boot ran the environment says it."""
+    if not boot.boot_id and plan.test_hooks:
+        return float(environment().get(SCALE_HOOK) or 1)
+    return boot.hooks.clock_scale

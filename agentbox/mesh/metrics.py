@@ -1,0 +1,20 @@
+"""The metrics of the mesh, in the registry that the program exposes."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class HostMetrics:
+    """Of a host; one object a registry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.sessions = Gauge("agentbox_mesh_sessions", "Sessions by state", ("state",), registry=registry)
+        self.evictions = Counter(
+            "agentbox_mesh_evictions", "Sessions that the host ended", ("reason",), registry=registry
+        )
+        self.registers = Counter("agentbox_mesh_register", "Registrations", ("outcome",), registry=registry)
+        self.beats = Counter("agentbox_mesh_beats", "Beats", ("outcome",), registry=registry)
+        self.beat_seconds = Histogram(
+            "agentbox_mesh_beat_seconds", "How long a beat took", buckets=BUCKETS, registry=registry
+        )

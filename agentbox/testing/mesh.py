@@ -1,0 +1,93 @@
+"""What tests of the mesh need besides `ApiBox`: plans of hosts and clients, and a box that is played by hand."""
+
+import base64
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from agentbox.adapters.base import SLOTS as SLOT_NAMES
+from agentbox.client import BoxClient
+from agentbox.manifest.sections.mesh import Mesh
+from agentbox.plan.model import Plan, Slot
+from agentbox.settings import Paths
+from agentbox.testing.api_box import SLOTS, ApiBox, api_plan
+
+ENROLMENT = "an-enrolment-token-of-a-test"
+TOKEN_ENV = "AGENTBOX_MESH_TOKEN"
+EXTERNAL = {"beads": "external-http", "pods": "external-solid", "events": "external-http"}
+
+
+def mesh_table(mode: str, **changes: Any) -> dict[str, Any]:
+    """`[mesh]` as a plan has it: its defaults, and `changes`."""
+    table = {name: getattr(Mesh(), name) for name in Mesh.__dataclass_fields__}
+    return {**table, "mode": mode, **changes}
+
+
+def host_plan(*, public_base: str = "", **changes: Any) -> Plan:
+    """A host with local slots and no orchestrator; `changes` are keys of `[mesh]`."""
+    slots = {**SLOTS, "orchestrator": Slot(use="off", required=False)}
+    plan = api_plan(slots=slots, mesh=mesh_table(**{"mode": "host", **changes}))
+    return replace(plan, api=replace(plan.api, public_base=public_base))
+
+
+def give_enrolment(prefix: Path) -> None:
+    """Puts the enrolment token where the box finds its secrets."""
+    folder = Paths(prefix).mounted_secrets
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / TOKEN_ENV).write_text(ENROLMENT)
+
+
+def mesh_box(prefix: Path, plan: Plan, *, scale: float = 1) -> ApiBox:
+    """A box of that plan with the enrolment token, not yet started."""
+    prefix.mkdir(parents=True, exist_ok=True)
+    give_enrolment(prefix)
+    return ApiBox(prefix, orchestrator=False, plan=plan, scale=scale)
+
+
+class Played:
+    """A box that a test plays: its identity, and its calls of a host."""
+
+    def __init__(self, host: ApiBox, *, impls: Mapping[str, str] = EXTERNAL) -> None:
+        self.instance_id, self.boot_id, self.secret = str(uuid4()), str(uuid4()), os.urandom(32)
+        self.impls = dict(impls)
+        self.contracts = dict.fromkeys(SLOT_NAMES, "1.0.0")
+        self.image_hash = "sha256:" + "a" * 64
+        self.token, self.session_id, self.beats = "", "", 0
+        self._host = host
+
+    def asked(self, **changes: Any) -> dict[str, Any]:
+        """The body of a register."""
+        return {
+            "protocol": 1, "instance_id": self.instance_id, "boot_id": self.boot_id,
+            "instance_secret": base64.b64encode(self.secret).decode(), "image_hash": self.image_hash,
+            "contracts": self.contracts, "impls": self.impls, **changes,
+        }  # fmt: skip
+
+    def register(self, **changes: Any) -> dict[str, Any]:
+        """Joins, and keeps the session. Raises ApiError."""
+        with self._host.client(ENROLMENT) as client:
+            found: dict[str, Any] = client.call("mesh_register", body=self.asked(**changes))
+        self.token, self.session_id, self.beats = found["token"], found["session_id"], 0
+        return found
+
+    def client(self) -> BoxClient:
+        """With the session's token."""
+        return self._host.client(self.token)
+
+    def beat(self, **changes: Any) -> dict[str, Any]:
+        """One more beat. Raises ApiError."""
+        self.beats += 1
+        with self.client() as client:
+            found: dict[str, Any] = client.call(
+                "mesh_heartbeat", body={"session_id": self.session_id, "beat": self.beats, **changes}
+            )
+        return found
+
+    def leave(self) -> dict[str, Any]:
+        """Deregisters. Raises ApiError."""
+        with self.client() as client:
+            found: dict[str, Any] = client.call("mesh_deregister", body={"session_id": self.session_id})
+        return found

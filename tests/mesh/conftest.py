@@ -1,0 +1,46 @@
+"""Real boxes on loopback for the tests of the mesh."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from meshes import SCALE, Start
+
+from agentbox.plan.model import Plan
+from agentbox.testing.api_box import ApiBox
+from agentbox.testing.mesh import host_plan, mesh_box
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Short, as sockets need it."""
+    made = Path(tempfile.mkdtemp(prefix="abm-", dir="/var/tmp"))
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def start(folder: Path) -> Iterator[Start]:
+    """Starts boxes of this test's own: `start(plan)`."""
+    boxes: list[ApiBox] = []
+
+    def started(plan: Plan, *, scale: float = SCALE, wait: bool = True) -> ApiBox:
+        box = mesh_box(folder / str(len(boxes)), plan, scale=scale)
+        boxes.append(box)
+        box.start(wait=wait)
+        return box
+
+    yield started
+    for box in reversed(boxes):
+        box.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[ApiBox]:
+    """One host for the tests of a module, at the true speed."""
+    prefix = Path(tempfile.mkdtemp(prefix="abm-", dir="/var/tmp"))
+    with mesh_box(prefix, host_plan()) as running:
+        yield running
+    shutil.rmtree(prefix)
