@@ -179,9 +179,10 @@ def test_F14_no_token_is_kept(host: ApiBox) -> None:
     needles = (token, box.secret, box.asked()["instance_secret"].encode())
     files = [path for path in host.paths.prefix.rglob("*") if path.is_file()]
     assert [path for path in files if any(needle in path.read_bytes() for needle in needles)] == []
-    with sqlite3.connect(f"file:{host.paths.slot("mesh") / 'sessions.db'}?mode=ro", uri=True) as db:
+    store = host.paths.slot("mesh") / "sessions.db"
+    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as db:
         assert db.execute("SELECT count(*) FROM tokens").fetchone()[0] > 0
-    assert (host.paths.slot("mesh") / "sessions.db").stat().st_mode & 0o077 == 0
+    assert store.stat().st_mode & 0o077 == 0
 
 
 OPEN_TO_A_BOX = {
