@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-from measure import Claim, keep, seconds_of
+from measure import Claim, docker, keep, seconds_of, told
+
+from agentbox.errors import AgentboxError
 
 ROOT = Path(__file__).resolve().parents[1]
 CHANGED = ROOT / "agentbox/api/app.py"
@@ -17,7 +20,10 @@ _MOST = 5
 def agentbox(*words: str) -> float:
     """Seconds of one call of the command line."""
     argv = [sys.executable, "-m", "agentbox", "--quiet", *words]
-    return seconds_of(lambda: subprocess.run(argv, cwd=ROOT, check=True, stdout=subprocess.DEVNULL))
+    started = time.perf_counter()
+    if subprocess.run(argv, cwd=ROOT, check=False, stdout=subprocess.DEVNULL).returncode:
+        raise AgentboxError(f"cannot measure: `agentbox {' '.join(words)}` failed")
+    return time.perf_counter() - started
 
 
 def one_line(number: int) -> float:
@@ -41,9 +47,7 @@ def main() -> None:
     idle = [agentbox("build") for _ in range(runs)]
     agentbox("up")
     warm = [agentbox("up") for _ in range(runs)]
-    plain = [
-        seconds_of(lambda: subprocess.run(["docker", "version"], check=True, capture_output=True)) for _ in range(runs)
-    ]
+    plain = [seconds_of(lambda: docker("version")) for _ in range(runs)]
     keep("build", [
         Claim("no-op build", "s", idle, 2, "nothing changed since the last"),
         Claim("build and load after a one-line change", "s", changed, 15, "a comment added to agentbox/api/app.py"),
@@ -53,4 +57,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    told(main)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 from pathlib import Path
 
-from measure import Claim, keep
+from measure import Claim, container, docker, keep, told
 
 from agentbox.cli.context import Cli
 from agentbox.image import read_archive
@@ -42,8 +41,7 @@ print(json.dumps(found))
 
 def memory(name: str) -> dict[str, float]:
     """PSS in MiB by program, measured inside the box."""
-    argv = ["docker", "exec", name, "/opt/agentbox/venv/bin/python", "-I", "-c", _PSS]
-    said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    said = docker("exec", name, "/opt/agentbox/venv/bin/python", "-I", "-c", _PSS)
     return {key: kib / _MIB for key, kib in json.loads(said).items()}
 
 
@@ -53,7 +51,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     runs = min(parser.parse_args().runs, 5)
     state = Cli().state()
-    seen = [memory(state.running_record().name) for _ in range(runs)]
+    seen = [memory(container().name) for _ in range(runs)]
     totals = [sum(size for key, size in sample.items() if key != "peer") for sample in seen]
     archive = read_archive(Path(state.folder / "image").resolve())
     layers = {layer.name: layer.size / 1e6 for layer in archive.layers}
@@ -66,4 +64,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    told(main)

@@ -15,7 +15,9 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from measure import Claim, keep
+from measure import Claim, keep, told
+
+from agentbox.errors import AgentboxError, ExitCode
 
 CLIENTS, RATE = 4, 200
 MUST_P99 = 30.0  # ms (box.md 10); held against p95 by `agentbox bench`, printed beside p99 here
@@ -41,6 +43,12 @@ def client(host: str, port: int, seconds: float, start: float, found: "Queue[lis
 def measure(url: str, seconds: float) -> list[float]:
     """Milliseconds of every request of every client."""
     parts = urlsplit(url)
+    try:
+        socket.create_connection((parts.hostname, parts.port), timeout=5).close()
+    except OSError as error:
+        raise AgentboxError(
+            f"cannot measure {url}: nothing answers there ({error.strerror or error})", exit_code=ExitCode.NOT_RUNNING
+        ) from None
     context = multiprocessing.get_context("spawn")
     found: Queue[list[float]] = context.Queue()
     start = time.monotonic() + 1.0
@@ -82,4 +90,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    told(main)

@@ -8,11 +8,16 @@ import os
 import platform
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+from agentbox.cli.context import Cli
+from agentbox.engine.state import BoxRecord
+from agentbox.errors import AgentboxError, ExitCode
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -38,13 +43,14 @@ class Claim:
     extra: dict[str, Any] = field(default_factory=dict)
 
     def summary(self) -> dict[str, Any]:
-        """Percentiles beside the raw samples."""
+        """Percentiles beside the raw samples, which keep five digits."""
         numbers = {
             "p50": percentile(self.samples, 0.5),
             "p95": percentile(self.samples, 0.95),
             "p99": percentile(self.samples, 0.99),
         }
-        return {**self.__dict__, **numbers, "n": len(self.samples), "median": statistics.median(self.samples)}
+        raw = [float(f"{sample:.5g}") for sample in self.samples]
+        return {**self.__dict__, "samples": raw, **numbers, "n": len(raw), "median": statistics.median(raw)}
 
 
 def host() -> dict[str, Any]:
@@ -67,7 +73,9 @@ def keep(bench: str, claims: Sequence[Claim], out: Path | None = None) -> Path:
     RESULTS.mkdir(exist_ok=True)
     rows = [claim.summary() for claim in claims]
     target = out or RESULTS / f"{bench}.json"
-    target.write_text(json.dumps({"bench": bench, "host": host(), "claims": rows}, indent=1, sort_keys=True) + "\n")
+    lines = ",\n".join(json.dumps(row, sort_keys=True, separators=(",", ":")) for row in rows)
+    head = f'"bench": {json.dumps(bench)},\n"host": {json.dumps(host(), sort_keys=True)}'
+    target.write_text(f'{{{head},\n"claims": [\n{lines}\n]}}\n')
     for row in rows:
         bound = f"  must {row['must_p95']:g}" if row["must_p95"] is not None else ""
         print(
@@ -81,3 +89,36 @@ def seconds_of(action: Callable[[], object]) -> float:
     started = time.perf_counter()
     action()
     return time.perf_counter() - started
+
+
+def told(main: Callable[[], int | None]) -> NoReturn:
+    """Runs a bench and leaves with its exit code. What it lacks is told in a sentence, as by the command line."""
+    try:
+        sys.exit(main() or 0)
+    except AgentboxError as error:
+        print(error.message, *filter(None, [error.hint]), sep="\n", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+def container() -> BoxRecord:
+    """The box of this user, which runs in a container. Raises AgentboxError where none does."""
+    record = Cli().state().running_record()
+    if record.engine == "process":
+        raise AgentboxError(f"cannot measure {record.name}: it is no container", exit_code=ExitCode.ENGINE)
+    if docker("inspect", "--format", "{{.State.Running}}", record.name).strip() != "true":
+        raise AgentboxError(
+            f"cannot measure {record.name}: it is stopped", "Start it: ./agentbox.sh up", exit_code=ExitCode.NOT_RUNNING
+        )
+    return record
+
+
+def docker(*words: str) -> str:
+    """What the docker client prints. Raises AgentboxError when there is none, or with its last line when it fails."""
+    try:
+        done = subprocess.run(["docker", *words], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise AgentboxError("cannot measure: there is no docker client", exit_code=ExitCode.ENGINE) from None
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise AgentboxError(f"cannot measure: docker {words[0]} failed: {said}", exit_code=ExitCode.ENGINE)
+    return done.stdout

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 import time
 
-from measure import Claim, keep
+from measure import Claim, container, docker, keep, told
 
-from agentbox.cli.context import Cli
 from agentbox.engine.waiting import ask_ready
+from agentbox.errors import AgentboxError
 
 _POLL_SECONDS = 0.005
 _WARM_UPS = 3
 _GIVE_UP_SECONDS = 60.0
 _PEER = "agentbox-bench-peer"
-
-
-def docker(*words: str) -> str:
-    """Runs the docker client."""
-    return subprocess.run(["docker", *words], capture_output=True, text=True, check=True).stdout
 
 
 def box_start(name: str, url: str) -> float:
@@ -29,7 +23,7 @@ def box_start(name: str, url: str) -> float:
     docker("start", name)
     while ask_ready(url)[0] != 200:
         if time.perf_counter() - started > _GIVE_UP_SECONDS:
-            raise SystemExit(f"{name} did not become ready in {_GIVE_UP_SECONDS} s")
+            raise AgentboxError(f"cannot measure {name}: it was not ready within {_GIVE_UP_SECONDS:g} s")
         time.sleep(_POLL_SECONDS)
     return time.perf_counter() - started
 
@@ -47,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20)
     runs = parser.parse_args().runs
-    record = Cli().state().running_record()
+    record = container()
     docker("create", "--name", _PEER, "--network", "none", "--entrypoint", "/usr/bin/sleep", record.image_id, "1000")
     try:
         for _ in range(_WARM_UPS):
@@ -64,4 +58,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    told(main)

@@ -15,6 +15,7 @@ from agentbox.adapters.errors import AdapterError
 from agentbox.adapters.memory import checks, filters, rows, search
 from agentbox.adapters.memory.contract import Embedder, Hit, MemoryEntry, MemoryStats
 from agentbox.adapters.memory.embedder import DIMS, NAME, Lazy, check_model, find, vector_of
+from agentbox.adapters.memory.nearest import Vectors
 from agentbox.adapters.memory.rows import COLUMNS, LIVE, Draft, Quotas, entry_of
 from agentbox.adapters.memory.schema import MIGRATIONS
 from agentbox.adapters.sqlite import Database, closed, row
@@ -40,6 +41,7 @@ class LocalSqliteMemory(Adapter):
             int(cfg.option("namespace_size", 256 << 20)), int(cfg.option("namespace_entries", 50_000))
         )
         self._embedder: Lazy | None = None
+        self._vectors = Vectors(DIMS)
         self._model_id = ""  # of the vectors that are stored
         self._known = False  # the embedder was loaded, and made those vectors
         self._swept = 0  # milliseconds since 1970
@@ -108,12 +110,12 @@ class LocalSqliteMemory(Adapter):
         """In `text` only entries that hold a word of the query are hits; in the others every entry with a vector can be."""
         lazy = self._open()
         checks.check_search(query, namespaces, limit, mode, min_cosine)
-        vector = await vector_of(await self._load(lazy), query)
+        vector, vectors = await vector_of(await self._load(lazy), query), self._vectors
         asked = search.Question(
             words=search.words_of(query), vector=vector, namespaces=tuple(namespaces), limit=limit,
             mode=mode, conditions=filters.parse(flt), min_cosine=min_cosine, now=self._now(),
         )  # fmt: skip
-        return await self._db.read(lambda db: search.search(db, asked))
+        return await self._db.read(lambda db: search.search(db, vectors, asked))
 
     async def delete(self, key: str, *, namespace: str = "default") -> bool:
         self._open()

@@ -79,7 +79,8 @@ def store(db: apsw.Connection, draft: Draft, quotas: Quotas, now: int) -> tuple[
     number = db.last_insert_rowid()
     db.execute("INSERT INTO words_of (rowid, text) VALUES (?, ?)", (number, draft.text))
     if draft.vector is not None:
-        db.execute("INSERT INTO vectors VALUES (?, ?)", (number, draft.vector))
+        db.execute("UPDATE stamps SET last = last + 1")
+        db.execute("INSERT INTO vectors VALUES (?, ?, (SELECT last FROM stamps))", (number, draft.vector))
     for key, value in draft.scalars.items():
         db.execute("INSERT INTO metadata VALUES (?, ?, ?, ?, ?)", (number, key, *typed(value)))
     _count(db, draft.namespace, 1, draft.bytes)

@@ -29,4 +29,11 @@ MIGRATIONS: tuple[str, ...] = (
     """,
     # Which data files and packages made the model: while these are the same, opening need not load it to know it.
     "ALTER TABLE model ADD COLUMN files TEXT NOT NULL DEFAULT ''",
+    # In which order vectors came, so that who holds some in memory can ask for the rest.
+    """
+    ALTER TABLE vectors ADD COLUMN stamp INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX vectors_stamp ON vectors (stamp);
+    CREATE TABLE stamps (id INTEGER PRIMARY KEY CHECK (id = 0), last INTEGER NOT NULL) STRICT;
+    INSERT INTO stamps VALUES (0, 0);
+    """,
 )

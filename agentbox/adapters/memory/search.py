@@ -1,5 +1,6 @@
 """Finding entries in `memory.db`: exactly by vector, by words, or by both."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import apsw
 
 from agentbox.adapters.memory.contract import Hit
 from agentbox.adapters.memory.filters import Condition
+from agentbox.adapters.memory.nearest import Vectors
 from agentbox.adapters.memory.ranking import depth, fuse, text_score
 from agentbox.adapters.memory.rows import COLUMNS, LIVE, entry_of, typed
 from agentbox.adapters.sqlite import row, rows
@@ -31,26 +33,36 @@ class Question:
     now: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A place in one of the two lists."""
+
+    id: int
+    key: str
+    namespace: str
+    value: float
+
+
 def words_of(query: str) -> str:
     """An FTS5 query for any of the words. Each is quoted, so that no operator of the query language is left (M11)."""
     return " OR ".join(f'"{word}"' for word in dict.fromkeys(_WORD.findall(query)))
 
 
-def search(db: apsw.Connection, asked: Question) -> tuple[Hit, ...]:
+def search(db: apsw.Connection, vectors: Vectors, asked: Question) -> tuple[Hit, ...]:
     """The best hits, by score and then by key."""
-    where, values = where_of(asked)
     most = asked.limit if asked.mode != "hybrid" else depth(asked.limit)
-    by_vector = {} if asked.mode == "text" else _by_vector(db, asked, where, values, most)
-    by_text = {} if asked.mode == "vector" else _by_text(db, asked, where, values, most)
+    by_vector = [] if asked.mode == "text" else _by_vector(db, vectors, asked, most)
+    by_text = [] if asked.mode == "vector" else _by_text(db, asked, most)
     if asked.mode == "hybrid":
-        scores = fuse(list(by_vector), list(by_text))
+        scores = fuse([one.id for one in by_vector], [one.id for one in by_text])
     elif asked.mode == "vector":
-        scores = by_vector
+        scores = {one.id: one.value for one in by_vector}
     else:
-        scores = {number: text_score(bm25) for number, bm25 in by_text.items()}
-    hits = [_hit(db, number, score, asked.vector, by_text.get(number)) for number, score in scores.items()]
-    hits.sort(key=lambda hit: (-hit.score, hit.entry.key, hit.entry.namespace))
-    return tuple(hits[: asked.limit])
+        scores = {one.id: text_score(one.value) for one in by_text}
+    names = {one.id: (one.key, one.namespace) for one in (*by_vector, *by_text)}
+    best = sorted(scores, key=lambda number: (-scores[number], *names[number]))[: asked.limit]
+    bm25 = {one.id: one.value for one in by_text}
+    return tuple(_hit(db, number, scores[number], asked.vector, bm25.get(number)) for number in best)
 
 
 def where_of(asked: Question) -> tuple[str, list[Any]]:
@@ -72,40 +84,61 @@ def conditions_sql(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
 
 
 def _condition(one: Condition) -> tuple[str, list[Any]]:
-    has = "EXISTS (SELECT 1 FROM metadata m WHERE m.entry = e.id AND m.key = ?"
+    has = "IN (SELECT m.entry FROM metadata m WHERE m.key = ?"
     if one.op == "exists":
-        return f"{'' if one.values[0] else 'NOT '}{has})", [one.key]
+        return f"e.id {'' if one.values[0] else 'NOT '}{has})", [one.key]
     if one.op in _COMPARE:
         kind, number, words = typed(one.values[0])
         column, value = ("number", number) if kind == "n" else ("words", words)
-        return f"{has} AND m.kind = ? AND m.{column} {_COMPARE[one.op]} ?)", [one.key, kind, value]
+        return f"e.id {has} AND m.kind = ? AND m.{column} {_COMPARE[one.op]} ?)", [one.key, kind, value]
     same = " OR ".join("(m.kind = ? AND m.number IS ? AND m.words IS ?)" for _ in one.values)
     bound: list[Any] = [one.key]
     for value in one.values:
         bound += typed(value)
-    return f"{'NOT ' if one.op == 'ne' else ''}{has} AND ({same}))", bound
+    return f"e.id {'NOT ' if one.op == 'ne' else ''}{has} AND ({same}))", bound
 
 
-def _by_vector(db: apsw.Connection, asked: Question, where: str, values: list[Any], most: int) -> dict[int, float]:
-    """Entry -> cosine, best first."""
+def _by_vector(db: apsw.Connection, vectors: Vectors, asked: Question, most: int) -> list[_Found]:
+    """Best first, the value is the cosine. Each vector that the filter keeps is compared, or is known to be no nearer."""
     if asked.vector is None:
-        return {}
+        return []
+    for wide in (4 * most, 32 * most):
+        near = vectors.near(db, asked.vector, asked.namespaces, wide)
+        if near is None:
+            break
+        found = _measured(db, asked, most, near.entries)
+        last = found[-1].value if len(found) == most else asked.min_cosine
+        if near.beyond < -1 or (last is not None and last > near.beyond):
+            return found
+    return _measured(db, asked, most, None)
+
+
+def _measured(db: apsw.Connection, asked: Question, most: int, among: list[int] | None) -> list[_Found]:
+    """The nearest of those entries, or of all, as sqlite-vec measures them."""
+    where, values = where_of(asked)
+    if among is not None:
+        where += " AND e.id IN (SELECT value FROM json_each(?))"
+        values.append(json.dumps(among))
+    if asked.min_cosine is not None:
+        where += " AND cosine >= ?"
+        values.append(asked.min_cosine)
     sql = f"""
-        SELECT e.id, 1 - vec_distance_cosine(v.vector, ?) AS cosine FROM entries e JOIN vectors v ON v.entry = e.id
-        WHERE {where}{" AND cosine >= ?" if asked.min_cosine is not None else ""} ORDER BY cosine DESC, e.key LIMIT ?"""
-    least = [] if asked.min_cosine is None else [asked.min_cosine]
-    return dict(rows(db, sql, (asked.vector, *values, *least, most)))
+        SELECT e.id, e.key, e.namespace, 1 - vec_distance_cosine(v.vector, ?) AS cosine
+        FROM entries e JOIN vectors v ON v.entry = e.id
+        WHERE {where} ORDER BY cosine DESC, e.key, e.namespace LIMIT ?"""
+    return [_Found(*one) for one in rows(db, sql, (asked.vector, *values, most))]
 
 
-def _by_text(db: apsw.Connection, asked: Question, where: str, values: list[Any], most: int) -> dict[int, float]:
-    """Entry -> BM25, best first. FTS5 gives it negated, with k1 = 1.2 and b = 0.75 over the whole store."""
+def _by_text(db: apsw.Connection, asked: Question, most: int) -> list[_Found]:
+    """Best first. FTS5 gives BM25 negated, with k1 = 1.2 and b = 0.75 over the whole store."""
     if not asked.words:
-        return {}
+        return []
+    where, values = where_of(asked)
     sql = f"""
-        SELECT e.id, -bm25(words_of) AS best FROM words_of JOIN entries e ON e.id = words_of.rowid
-        WHERE words_of MATCH ? AND {where}{_least(asked)} ORDER BY best DESC, e.key LIMIT ?"""
+        SELECT e.id, e.key, e.namespace, -bm25(words_of) AS best FROM words_of CROSS JOIN entries e ON e.id = words_of.rowid
+        WHERE words_of MATCH ? AND {where}{_least(asked)} ORDER BY best DESC, e.key, e.namespace LIMIT ?"""
     least = [] if asked.min_cosine is None or asked.vector is None else [asked.vector, asked.min_cosine]
-    return dict(rows(db, sql, (asked.words, *values, *least, most)))
+    return [_Found(*one) for one in rows(db, sql, (asked.words, *values, *least, most))]
 
 
 def _least(asked: Question) -> str:

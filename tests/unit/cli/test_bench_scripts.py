@@ -1,0 +1,56 @@
+"""A bench that lacks what it measures says so in a sentence, and leaves no traceback."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentbox.errors import ExitCode
+from agentbox.testing.ports import free_port
+
+BENCH = Path(__file__).resolve().parents[3] / "bench"
+
+
+def run(tmp_path, name, *arguments, **env):
+    """The script, for a user who has no box."""
+    home = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path), "PYTHONPATH": str(BENCH.parent)}
+    return subprocess.run(
+        [sys.executable, BENCH / f"{name}.py", *arguments], env={**os.environ, **home, **env}, capture_output=True, text=True, check=False
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["start", "footprint"])
+def test_without_a_box(tmp_path, name):
+    """What to do is in the second line."""
+    done = run(tmp_path, name, "--runs", "1")
+    assert done.returncode == ExitCode.NOT_RUNNING
+    assert done.stderr.splitlines() == [
+        "cannot reach the box agentbox: it is not running",
+        "Start it: ./agentbox.sh up",
+    ]
+
+
+def test_where_nobody_answers(tmp_path):
+    """Before any load is made."""
+    port = free_port()
+    done = run(tmp_path, "livez", f"http://127.0.0.1:{port}")
+    assert done.returncode == ExitCode.NOT_RUNNING
+    assert done.stderr == f"cannot measure http://127.0.0.1:{port}: nothing answers there (Connection refused)\n"
+
+
+def test_a_result_file_has_every_sample_in_little_room(tmp_path):
+    """A line a claim; five digits a sample."""
+    code = f"""
+import sys; sys.path.insert(0, {str(BENCH)!r})
+from pathlib import Path
+from measure import Claim, keep
+keep("x", [Claim("a", "ms", [1 / 3] * 1000), Claim("b", "ms", [2.0])], Path("out.json"))
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    text = (tmp_path / "out.json").read_text()
+    first, second = json.loads(text)["claims"]
+    assert (first["samples"], first["n"], second["p95"]) == ([0.33333] * 1000, 1000, 2.0)
+    assert len(text.splitlines()) < 10
