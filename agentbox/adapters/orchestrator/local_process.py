@@ -1,38 +1,19 @@
 """The orchestrator slot over the program agent-host: a JSON-RPC client on its socket, known by the per-boot token."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentbox import clock
-from agentbox.adapters import context
-from agentbox.adapters.base import Adapter, Health, Page
 from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterError, SlotUnavailable
+from agentbox.adapters.errors import SlotUnavailable
 from agentbox.adapters.orchestrator import rpc
-from agentbox.adapters.orchestrator.attachment import LocalAttachment
-from agentbox.adapters.orchestrator.contract import (
-    ALL,
-    CONTRACT_VERSION,
-    AgentFilter,
-    AgentHandle,
-    AgentInfo,
-    AgentSpec,
-    Attachment,
-    ExitRecord,
-    RunResult,
-    Signal,
-    StreamItem,
-)
+from agentbox.adapters.orchestrator.contract import CONTRACT_VERSION
+from agentbox.adapters.orchestrator.over_rpc import OverRpc
 from agentbox.adapters.orchestrator.rpc_client import RpcClient
-from agentbox.adapters.wire import to_wire
 from agentbox.settings import Paths
 
 _RETRY_SECONDS = 0.02
-_HEALTH_SECONDS = 2.0
-_CALL_SECONDS = 10.0
-_SLACK_SECONDS = 5.0  # beyond a grace or a timeout that agent-host holds itself
 
 
 async def connect(
@@ -71,13 +52,10 @@ async def _reach(paths: Paths, deadline: Deadline, impl: str) -> RpcClient:
         await asyncio.sleep(_RETRY_SECONDS)
 
 
-class LocalProcessOrchestrator(Adapter):
+class LocalProcessOrchestrator(OverRpc):
     """Agents are processes of this box. A lost connection makes the instance `down`; the container builds a new one."""
 
-    slot = "orchestrator"
     impl: ClassVar[str] = "local-process"
-
-    _client: RpcClient | None = None
 
     async def open(self, deadline: Deadline) -> None:
         """Brings the slot's bounds to agent-host, whose own are those of the boot. Raises SlotUnavailable when it does
@@ -93,76 +71,3 @@ class LocalProcessOrchestrator(Adapter):
         client, self._client = self._client, None
         if client is not None:
             await client.close()
-
-    async def health(self) -> Health:
-        try:
-            await self._call("ping", {}, _HEALTH_SECONDS)
-        except AdapterError as error:
-            return self.health_is("down", error.message)
-        return self.health_is("ok", "agent-host answers")
-
-    async def spawn(self, spec: AgentSpec, *, request_id: str, stdin: bytes | None = None) -> AgentHandle:
-        params = {"spec": spec.to_wire(), "request_id": request_id, "stdin": to_wire(stdin), **_caller()}
-        return AgentHandle.from_wire(await self._call("agent.spawn", params, _CALL_SECONDS))
-
-    async def list(self, flt: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[AgentInfo]:
-        params = {"filter": flt.to_wire(), "limit": limit, "cursor": cursor}
-        found = await self._call("agent.list", params, _CALL_SECONDS)
-        return Page(items=tuple(AgentInfo.from_wire(row) for row in found["items"]), next_cursor=found["next_cursor"])
-
-    async def get(self, agent_id: str) -> AgentInfo:
-        return AgentInfo.from_wire(await self._call("agent.get", {"agent_id": agent_id}, _CALL_SECONDS))
-
-    async def signal(self, handle: AgentHandle, sig: Signal) -> None:
-        await self._call("agent.signal", {**handle.to_wire(), "signal": sig}, _CALL_SECONDS)
-
-    async def terminate(self, handle: AgentHandle, *, grace_s: float | None = None) -> ExitRecord:
-        grace = self.cfg.option("grace_seconds", 5) if grace_s is None else grace_s
-        params = {**handle.to_wire(), "grace_s": grace_s}
-        return ExitRecord.from_wire(await self._call("agent.terminate", params, grace + _SLACK_SECONDS))
-
-    async def stream(self, agent_id: str, *, since: int = 0, follow: bool = True) -> AsyncIterator[StreamItem]:
-        params = {"agent_id": agent_id, "since": since, "follow": follow}
-        subscription = await self._opened().subscribe("agent.stream", params, _deadline(_CALL_SECONDS))
-        try:
-            async with contextlib.aclosing(subscription.items()) as items:
-                async for item in items:
-                    yield StreamItem.from_wire(item)
-        finally:
-            subscription.close()
-
-    async def attach(self, handle: AgentHandle) -> Attachment:
-        client = self._opened()
-        subscription = await client.subscribe("agent.attach", handle.to_wire(), _deadline(_CALL_SECONDS))
-        return LocalAttachment(client, subscription)
-
-    async def run_once(
-        self, spec: AgentSpec, *, request_id: str, stdin: bytes = b"", timeout_s: float = 600, max_output: int = 1 << 20
-    ) -> RunResult:
-        params = {
-            "spec": spec.to_wire(), "request_id": request_id, "stdin": to_wire(stdin), "timeout_s": timeout_s,
-            "max_output": max_output, **_caller(),
-        }  # fmt: skip
-        return RunResult.from_wire(await self._call("agent.run_once", params, timeout_s + 2 * _SLACK_SECONDS))
-
-    async def _call(self, method: str, params: dict[str, Any], seconds: float) -> Any:
-        return await self._opened().call(method, params, _deadline(seconds))
-
-    def _opened(self) -> RpcClient:
-        if self._client is None:
-            raise SlotUnavailable(
-                "cannot use orchestrator: it is not open",
-                slot=self.slot, impl=self.impl, since=clock.to_wire(self.deps.clock.now()),
-            )  # fmt: skip
-        return self._client
-
-
-def _caller() -> dict[str, Any]:
-    call = context.current()
-    return {"principal": call.principal, "admin": "admin" in call.scopes}
-
-
-def _deadline(seconds: float) -> Deadline:
-    mine = Deadline.after(seconds)
-    given = context.current().deadline
-    return mine if given is None else min(mine, given)

@@ -29,12 +29,20 @@ def encode(message: Message) -> bytes:
 def decode(line: bytes) -> dict[str, Any]:
     """The message of a line. Raises Garbage."""
     try:
-        message = json.loads(line)
-    except ValueError as error:
+        message = json.loads(line.decode())
+    except (ValueError, RecursionError) as error:
         raise Garbage("cannot read a message: it is not JSON") from error
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise Garbage("cannot read a message: it is not JSON-RPC 2.0")
     return message
+
+
+def object_of(message: Message, name: str) -> Mapping[str, Any]:
+    """A member that must be an object. Raises Garbage."""
+    found = message.get(name)
+    if not isinstance(found, Mapping):
+        raise Garbage(f"cannot read a message: {name} is no object")
+    return found
 
 
 def error_of(error: AdapterError) -> dict[str, Any]:

@@ -2,14 +2,17 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
+
+import structlog
 
 from agentbox import clock
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError, AdapterTimeout, SlotUnavailable
 from agentbox.adapters.orchestrator import rpc
 
+log = structlog.get_logger()
 CREDIT = 256 << 10  # bytes that the peer may send on a subscription before it is granted more
 
 
@@ -49,10 +52,15 @@ class Subscription:
 
 
 class RpcClient:
-    """One connection. Its death fails every waiter with SlotUnavailable."""
+    """One connection. Its death fails every waiter with SlotUnavailable. `dropped` is told of each reply that nobody
+    waits for, and of each item of a subscription that is not open."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, impl: str) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, impl: str, *,
+        peer: str = "agent-host", dropped: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
         self._reader, self._writer, self._impl = reader, writer, impl
+        self._peer, self._dropped = peer, dropped
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._subscriptions: dict[int, Subscription] = {}
         self._last = 0
@@ -63,6 +71,10 @@ class RpcClient:
     def lost(self) -> bool:
         """True once the connection is of no more use."""
         return self._since is not None
+
+    async def until_lost(self) -> None:
+        """Returns once the connection is lost or closed."""
+        await asyncio.wait({self._task})
 
     async def call(self, method: str, params: Mapping[str, Any], deadline: Deadline) -> Any:
         """The result. Raises the peer's typed error, AdapterTimeout, or SlotUnavailable."""
@@ -135,26 +147,36 @@ class RpcClient:
         try:
             while line := await self._reader.readline():
                 self._take(rpc.decode(line))
-        except (ConnectionError, ValueError, rpc.Garbage):  # ValueError: a line over the limit
+        except (ConnectionError, ValueError, rpc.Garbage) as error:  # ValueError: a line over the limit
+            log.warning("connection closed", peer=self._peer, reason=str(error))
             self._writer.close()
         finally:
             self._fail()
 
     def _take(self, message: rpc.Message) -> None:
         if message.get("method") == rpc.EVENT:
-            batch = message["params"]
-            if subscription := self._subscriptions.get(batch["subscription"]):
-                if "end" in batch or "error" in batch:
-                    self.forget(subscription.number)
-                subscription.deliver(batch)
+            self._deliver(rpc.object_of(message, "params"))
             return
-        future = self._waiting.get(message.get("id", -1))
+        number = message.get("id")
+        future = self._waiting.get(number) if isinstance(number, int) else None
         if future is None or future.done():
-            return  # late: its caller gave up
-        if "error" in message:
-            future.set_exception(rpc.error_from(message["error"]))
+            self._dropped()  # late: its caller gave up
+        elif "error" in message:
+            future.set_exception(rpc.error_from(rpc.object_of(message, "error")))
         else:
             future.set_result(message.get("result"))
+
+    def _deliver(self, batch: rpc.Message) -> None:
+        number = batch.get("subscription")
+        subscription = self._subscriptions.get(number) if isinstance(number, int) else None
+        if subscription is None:
+            self._dropped()
+            return
+        if "error" in batch:
+            rpc.object_of(batch, "error")
+        if "end" in batch or "error" in batch:
+            self.forget(subscription.number)
+        subscription.deliver(batch)
 
     def _fail(self) -> None:
         if self.lost:
@@ -169,7 +191,7 @@ class RpcClient:
 
     def _gone(self) -> SlotUnavailable:
         return SlotUnavailable(
-            "cannot use orchestrator: the connection to agent-host is lost",
+            f"cannot use orchestrator: the connection to {self._peer} is lost",
             hint="it is tried again in the background",
             slot="orchestrator", impl=self._impl, since=self._since,
         )  # fmt: skip
