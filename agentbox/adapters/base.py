@@ -121,7 +121,8 @@ class Adapter(abc.ABC):
     impl: ClassVar[str]
     contract_version: ClassVar[str] = "1.0.0"
     capabilities: frozenset[str] = frozenset()
-    exclusive: ClassVar[bool] = False  # only one open instance a store
+    exclusive: bool = False  # only one open instance a store; fixed once `open` returned
+    retry_least: ClassVar[float] = 0.0  # seconds before another instance is tried
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         self.cfg = cfg

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
-from agentbox.adapters.base import SLOTS, Deps, SlotConfig, SlotName, slot_config
+from agentbox.adapters.base import SLOTS, Adapter, Deps, SlotConfig, SlotName, slot_config
 from agentbox.adapters.beads.contract import Beads
 from agentbox.adapters.dispatch import Pipeline, Tools
 from agentbox.adapters.events.contract import Events
@@ -91,7 +91,11 @@ class Container:
 
     def capabilities(self, slot: SlotName) -> frozenset[str]:
         """What the instance that serves now can do; empty while the slot is down."""
-        return self._slots[slot].serving.capabilities
+        return self.serving(slot).capabilities
+
+    def serving(self, slot: SlotName) -> Adapter:
+        """The instance that serves now, for what no method of the slot's contract is."""
+        return self._slots[slot].serving
 
     def reconfigure(self, slot: SlotName, cfg: SlotConfig) -> None:
         """Gives a slot another configuration; it changes over in the background."""

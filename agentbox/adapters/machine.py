@@ -218,7 +218,7 @@ class SlotMachine:
 
     async def _fall(self, reason: str) -> None:
         """Takes the slot down: a stand-in serves, the instance is closed, the next try is planned."""
-        wait = self._timing.retry_wait(self._failures)
+        wait = self._timing.retry_wait(self._failures, resolve(self.cfg.slot, self.cfg.use).retry_least)
         self._failures += 1
         old = self._serving
         self._move("down")

@@ -31,6 +31,9 @@ class Metrics:
             registry=at,
         )
         self.stream_items = Counter("agentbox_adapter_stream_items", "Items streamed", ("slot", "method"), registry=at)
+        self.dropped_replies = Counter(
+            "agentbox_orchestrator_dropped_replies", "Late or unknown messages of an external orchestrator", registry=at
+        )
         self.redactions = Counter("agentbox_redactions", "Findings masked", ("slot", "method", "class"), registry=at)
         self.redaction_failures = Counter(
             "agentbox_redaction_failures", "Texts that could not be searched", ("slot", "policy"), registry=at

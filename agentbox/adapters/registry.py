@@ -22,7 +22,7 @@ REGISTRY: Mapping[tuple[SlotName, str], str | None] = {
     ("events", "external-http"): None,
     ("events", "off"): f"{_HERE}.events.off:OffEvents",
     ("orchestrator", "local-process"): f"{_HERE}.orchestrator.local_process:LocalProcessOrchestrator",
-    ("orchestrator", "external-stdio"): None,
+    ("orchestrator", "external-stdio"): f"{_HERE}.orchestrator.external_stdio:ExternalStdioOrchestrator",
     ("orchestrator", "off"): f"{_HERE}.orchestrator.off:OffOrchestrator",
 }
 

@@ -24,7 +24,7 @@ class Timing:
         """The same, slower or faster."""
         return type(self)(**{f.name: getattr(self, f.name) * factor for f in fields(self)})
 
-    def retry_wait(self, failures: int) -> float:
-        """How long to wait after that many failures in a row, from 0 up."""
+    def retry_wait(self, failures: int, least: float = 0.0) -> float:
+        """How long to wait after that many failures in a row, from 0 up; never less than `least`, which is not scaled."""
         ceiling = min(self.retry_cap, self.retry_first * 2.0 ** min(failures, 30))
-        return self.retry_floor + random.uniform(0, ceiling)
+        return max(least, self.retry_floor + random.uniform(0, ceiling))

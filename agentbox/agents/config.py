@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Self
 
 from agentbox.adapters.orchestrator.rpc import BOUNDS
@@ -27,6 +28,12 @@ class HostConfig:
     clock_scale: float = 1  # waits before a restart are divided by it; a test hook
     keep_ended: int = 200  # agents that ended, with their output
     keep_output: int = 256 << 20  # bytes of output of agents that ended
+    folder: str = "orchestrator"  # below the state of the box
+
+    @property
+    def state(self) -> Path:
+        """Where rows and output of this host's agents are kept."""
+        return self.paths.slot(self.folder)
 
     def bounded_by(self, bounds: Mapping[str, Any]) -> Self:
         """These bounds instead, for what is started from now on: BOUNDS, and `limits` by name. The rest stays."""

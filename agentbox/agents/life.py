@@ -55,6 +55,10 @@ class Life:
         """Writes the input to the agent's pipe as it reads, then closes it."""
         self._feeding = asyncio.create_task(self._feed(data))
 
+    def let_go(self) -> None:
+        """Nobody is attached any more."""
+        self.attached = False
+
     def resume(self) -> None:
         """For an agent whose host died: its last life is over, and the policy applies."""
         self._task = asyncio.create_task(self._go_on(), name=f"agent-{self.entry.agent_id}")

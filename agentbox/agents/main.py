@@ -1,10 +1,12 @@
 """agent-host from its start to its end: load, end leftovers, listen, notify, serve, end every agent."""
 
 import asyncio
+import contextlib
 import os
 import secrets
 import signal
 import sys
+from collections.abc import AsyncIterator
 
 import structlog
 
@@ -14,7 +16,7 @@ from agentbox.agents.config import HostConfig
 from agentbox.agents.door import Door
 from agentbox.agents.host import Host
 from agentbox.agents.runs import Runs
-from agentbox.agents.service import Service
+from agentbox.agents.service import CAPABILITIES, Service
 from agentbox.agents.session import Session
 from agentbox.agents.store import Store
 from agentbox.agents.table import Table
@@ -45,7 +47,16 @@ def main() -> int:
 
 async def serve(config: HostConfig) -> None:
     """Returns after SIGTERM, SIGINT or the method `shutdown`, when no agent lives any more."""
-    store = Store(config.paths.slot("orchestrator"))
+    async with loaded(config, token=_token(config.paths)) as service:
+        await _answer(service)
+
+
+@contextlib.asynccontextmanager
+async def loaded(
+    config: HostConfig, *, token: str | None, capabilities: tuple[str, ...] = CAPABILITIES
+) -> AsyncIterator[Service]:
+    """A host with what an earlier process of it kept; what that one left running is ended. Nothing is answered yet."""
+    store = Store(config.state)
     await store.open()
     try:
         host = Host(config, store, await reconcile.mark_of(store))
@@ -54,8 +65,7 @@ async def serve(config: HostConfig) -> None:
         again = await reconcile.second_start(store)
         if left := await asyncio.to_thread(reconcile.end_leftovers, table, config, again=again):
             log.error("leftovers do not end", pids=left)
-        service = Service(host=host, table=table, runs=Runs(table), token=_token(config.paths))
-        await _answer(service)
+        yield Service(host=host, table=table, runs=Runs(table), token=token, capabilities=capabilities)
         await host.launcher.close()
     finally:
         await store.close()

@@ -8,12 +8,14 @@ from agentbox.adapters.errors import InvalidTransition, SlotUnavailable, Validat
 from agentbox.adapters.orchestrator.contract import AgentFilter, AgentHandle, AgentSpec, Signal
 from agentbox.adapters.wire import from_wire
 from agentbox.agents.flows import Flow
+from agentbox.agents.life import Life
 from agentbox.agents.stdin import StdinClosed
 from agentbox.agents.streams import Reader
 from agentbox.agents.table import Asker
 from agentbox.sandbox import kernel
 
 if TYPE_CHECKING:
+    from agentbox.agents.service import Service
     from agentbox.agents.session import Session
 
 Params = Mapping[str, Any]
@@ -22,7 +24,7 @@ _LONGEST_WAIT = 60.0  # seconds of one record.read
 _REQUEST_ID = 200  # characters
 
 
-async def spawn(session: "Session", params: Params) -> Any:
+async def spawn(session: "Session[Service]", params: Params) -> Any:
     spec = AgentSpec.from_wire(params["spec"])
     stdin = None if params.get("stdin") is None else from_wire(bytes, params["stdin"])
     if stdin is not None and spec.stdin != "pipe":
@@ -30,22 +32,22 @@ async def spawn(session: "Session", params: Params) -> Any:
     return (await session.service.table.spawn(spec, _asker(params), stdin=stdin)).to_wire()
 
 
-async def run_once(session: "Session", params: Params) -> Any:
+async def run_once(session: "Session[Service]", params: Params) -> Any:
     spec, stdin = AgentSpec.from_wire(params["spec"]), from_wire(bytes, params["stdin"])
     timeout, most = from_wire(float, params["timeout_s"]), from_wire(int, params["max_output"])
     return (await session.service.runs.run(spec, _asker(params), stdin, timeout, most)).to_wire()
 
 
-async def page(session: "Session", params: Params) -> Any:
+async def page(session: "Session[Service]", params: Params) -> Any:
     wanted = AgentFilter.from_wire(params.get("filter") or {})
     return session.service.table.page(wanted, params.get("limit", 100), params.get("cursor")).to_wire()
 
 
-async def get(session: "Session", params: Params) -> Any:
+async def get(session: "Session[Service]", params: Params) -> Any:
     return session.service.table.get(params["agent_id"]).info().to_wire()
 
 
-async def send_signal(session: "Session", params: Params) -> Any:
+async def send_signal(session: "Session[Service]", params: Params) -> Any:
     name = params["signal"]
     if name not in get_args(Signal):
         raise _invalid("/signal", f"must be one of {', '.join(get_args(Signal))}")
@@ -53,7 +55,7 @@ async def send_signal(session: "Session", params: Params) -> Any:
     return {}
 
 
-async def terminate(session: "Session", params: Params) -> Any:
+async def terminate(session: "Session[Service]", params: Params) -> Any:
     grace = params.get("grace_s")
     if grace is not None and not 0 <= from_wire(float, grace) <= 60:
         raise _invalid("/grace_s", "must be from 0 to 60")
@@ -61,7 +63,7 @@ async def terminate(session: "Session", params: Params) -> Any:
     return (await asyncio.shield(ending)).to_wire()
 
 
-async def stream(session: "Session", params: Params) -> Any:
+async def stream(session: "Session[Service]", params: Params) -> Any:
     table = session.service.table
     entry = table.get(params["agent_id"])
     since = params.get("since", 0)
@@ -73,18 +75,18 @@ async def stream(session: "Session", params: Params) -> Any:
     return {}
 
 
-async def attach(session: "Session", params: Params) -> Any:
+async def attach(session: "Session[Service]", params: Params) -> Any:
     handle = _handle(params)
     life = session.service.table.attachable(handle)
     flow = Flow(params["subscription"], params["credit"], session.send)
     life.attached = True
     session.attachments[flow.number] = life
-    session.follow(flow, flow.pass_stdout(life, handle.generation))
+    session.follow(flow, flow.pass_stdout(life, handle.generation), life.let_go)
     return {}
 
 
-async def stdin(session: "Session", params: Params) -> Any:
-    life = session.attachments.get(params["subscription"])
+async def stdin(session: "Session[Service]", params: Params) -> Any:
+    life: Life | None = session.attachments.get(params["subscription"])
     if life is None or life.stdin is None:
         raise _let_go("nobody is attached here any more")
     if params.get("eof"):
@@ -97,7 +99,7 @@ async def stdin(session: "Session", params: Params) -> Any:
     return {}
 
 
-async def record(session: "Session", params: Params) -> Any:
+async def record(session: "Session[Service]", params: Params) -> Any:
     """Lines beyond `after`, which says that all up to it were taken for good; waits up to `wait_s` for the first."""
     store, host, after = session.service.host.store, session.service.host, from_wire(int, params["after"])
     await store.record_taken(after)
@@ -116,7 +118,7 @@ async def record(session: "Session", params: Params) -> Any:
         return {"items": []}
 
 
-async def ping(session: "Session", _params: Params) -> Any:
+async def ping(session: "Session[Service]", _params: Params) -> Any:
     """Reads the store. Raises SlotUnavailable when its file is gone."""
     if not session.service.host.store.still_there():
         raise SlotUnavailable("cannot use orchestrator: agents.db is gone", slot="orchestrator", impl="local-process", since=None)  # fmt: skip
@@ -124,13 +126,13 @@ async def ping(session: "Session", _params: Params) -> Any:
     return {"boot_id": kernel.boot_id()}
 
 
-async def shutdown(session: "Session", _params: Params) -> Any:
+async def shutdown(session: "Session[Service]", _params: Params) -> Any:
     """Ends every agent, then the program."""
     session.service.stop.set()
     return {}
 
 
-METHODS: Mapping[str, Callable[["Session", Params], Awaitable[Any]]] = {
+METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = {
     "agent.spawn": spawn,
     "agent.list": page,
     "agent.get": get,

@@ -1,11 +1,21 @@
 """What a connection works on: the table of agents, the runs, the token, and the wish that the program ends."""
 
 import asyncio
+import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from agentbox.adapters.errors import NotFound, PermissionDenied
 from agentbox.agents.host import Host
+from agentbox.agents.methods import METHODS
 from agentbox.agents.runs import Runs
+from agentbox.agents.session import Session
 from agentbox.agents.table import Table
+
+# `detached`: agents outlive their callers, and several callers share them. `limits.raise`: who holds scope admin may raise limits. `record`: the ordered
+# record of what became of agents is read over the connection.
+CAPABILITIES = ("attach", "detached", "limits.raise", "record", "restart", "run_once", "stream")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,5 +25,21 @@ class Service:
     host: Host
     table: Table
     runs: Runs
-    token: str = field(repr=False)
+    token: str | None = field(repr=False)  # None: who holds the connection is known by that alone
+    capabilities: tuple[str, ...] = CAPABILITIES
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def greet(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Takes the bounds over, which hold from then on. Raises PermissionDenied for a wrong token."""
+        given = str(params.get("token", "")).encode()
+        if self.token is not None and not hmac.compare_digest(given, self.token.encode()):
+            raise PermissionDenied("cannot use agent-host: the token is not that of this boot", scope="core")
+        self.host.config = self.host.config.bounded_by(params.get("bounds") or {})
+        return {"capabilities": list(self.capabilities)}
+
+    async def answer(self, session: Session[Any], method: str, params: Mapping[str, Any]) -> Any:
+        """Raises NotFound for a method that there is not."""
+        handler = METHODS.get(method)
+        if handler is None:
+            raise NotFound(f"cannot call {method}: there is no such method", resource="method", id=method)
+        return await handler(session, params)

@@ -2,31 +2,41 @@
 
 import asyncio
 import contextlib
-import hmac
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
-from agentbox.adapters.errors import AdapterError, ContractMismatch, NotFound, PermissionDenied
+from agentbox.adapters.errors import AdapterError, ContractMismatch, PermissionDenied
 from agentbox.adapters.orchestrator import rpc
 from agentbox.adapters.orchestrator.contract import CONTRACT_VERSION
 from agentbox.agents.flows import Flow
-from agentbox.agents.life import Life
-from agentbox.agents.methods import METHODS
-from agentbox.agents.service import Service
 
 log = structlog.get_logger()
-CAPABILITIES = ("attach", "record", "restart", "run_once", "stream")
 
 
-class Session:
+class Backend(Protocol):
+    """Who answers on a connection."""
+
+    def greet(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to `initialize`, the version already checked. Raises PermissionDenied."""
+        ...
+
+    async def answer(self, session: "Session[Any]", method: str, params: Mapping[str, Any]) -> Any:
+        """The result of a method. Raises the errors of the slot, KeyError for a parameter that is missing."""
+        ...
+
+
+B = TypeVar("B", bound=Backend)
+
+
+class Session(Generic[B]):
     """`attachments` and `flows` are by the number that the client gave the subscription."""
 
-    def __init__(self, service: Service, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, service: B, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.service = service
         self.flows: dict[int, Flow] = {}
-        self.attachments: dict[int, Life] = {}
+        self.attachments: dict[int, Any] = {}
         self._reader, self._writer = reader, writer
         self._known = False
         self._calls: dict[int, asyncio.Task[None]] = {}
@@ -48,12 +58,12 @@ class Session:
         with contextlib.suppress(ConnectionError):  # the read side notices
             await self._writer.drain()
 
-    def follow(self, flow: Flow, work: Any) -> None:
-        """Runs `work`, a coroutine that feeds the flow, until it ends or the client closes the subscription."""
+    def follow(self, flow: Flow, work: Coroutine[Any, Any, None], ended: Callable[[], None] = lambda: None) -> None:
+        """Runs `work`, which feeds the flow, until it ends or the client closes the subscription; then calls `ended`."""
         self.flows[flow.number] = flow
         task = asyncio.create_task(work)
         self._following[flow.number] = task
-        task.add_done_callback(lambda _: self._forget(flow.number))
+        task.add_done_callback(lambda _: self._forget(flow.number, ended))
 
     def close_flow(self, number: int) -> None:
         """Ends a subscription. Nothing happens when it has ended."""
@@ -61,9 +71,8 @@ class Session:
             task.cancel()
 
     def initialize(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Checks token and version, and takes the bounds over. Raises PermissionDenied or ContractMismatch."""
-        if not hmac.compare_digest(str(params.get("token", "")).encode(), self.service.token.encode()):
-            raise PermissionDenied("cannot use agent-host: the token is not that of this boot", scope="core")
+        """Checks who calls, and the version. Raises PermissionDenied or ContractMismatch."""
+        hello = self.service.greet(params)
         theirs = str(params.get("contract_version", ""))
         if theirs.partition(".")[0] != CONTRACT_VERSION.partition(".")[0]:
             mismatch = {"slot": "orchestrator", "ours": CONTRACT_VERSION, "theirs": theirs}
@@ -71,9 +80,7 @@ class Session:
                 f"cannot use agent-host: it speaks {CONTRACT_VERSION}, the caller {theirs}", mismatches=[mismatch]
             )
         self._known = True
-        host = self.service.host
-        host.config = host.config.bounded_by(params.get("bounds") or {})
-        return {"contract_version": CONTRACT_VERSION, "capabilities": list(CAPABILITIES)}
+        return {"contract_version": CONTRACT_VERSION, **hello}
 
     def _take(self, message: rpc.Message) -> None:
         number, method, params = message.get("id"), message.get("method"), message.get("params") or {}
@@ -122,16 +129,13 @@ class Session:
             return self.initialize(params)
         if not self._known:
             raise PermissionDenied("cannot use agent-host: the first call must be initialize", scope="core")
-        handler = METHODS.get(method)
-        if handler is None:
-            raise NotFound(f"cannot call {method}: there is no such method", resource="method", id=method)
-        return await handler(self, params)
+        return await self.service.answer(self, method, params)
 
-    def _forget(self, number: int) -> None:
+    def _forget(self, number: int, ended: Callable[[], None]) -> None:
         self.flows.pop(number, None)
         self._following.pop(number, None)
-        if life := self.attachments.pop(number, None):
-            life.attached = False
+        self.attachments.pop(number, None)
+        ended()
 
     async def _leave(self) -> None:
         tasks = [*self._calls.values(), *self._following.values()]

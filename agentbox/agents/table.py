@@ -253,7 +253,7 @@ class Table:
             yield agent_id
 
     def _folder(self, agent_id: str) -> Path:
-        return self.host.config.paths.slot("orchestrator") / "streams" / agent_id
+        return self.host.config.state / "streams" / agent_id
 
 
 def _matches(entry: Entry, wanted: AgentFilter) -> bool:

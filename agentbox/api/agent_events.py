@@ -1,11 +1,15 @@
-"""What became of agents, from agent-host's own ordered record into the journal, each line once (slots.md O15)."""
+"""What became of agents, from the ordered record of who runs them into the journal, each line once (slots.md O15)."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentbox import clock
+from agentbox.adapters.errors import SlotUnavailable
 from agentbox.adapters.events.contract import NewEvent
-from agentbox.adapters.orchestrator.record import RecordLine, follow_record
+from agentbox.adapters.orchestrator.over_rpc import OverRpc
+from agentbox.adapters.orchestrator.record import RecordLine, follow_reader, follow_record
+from agentbox.adapters.wire import JsonObj
 
 if TYPE_CHECKING:
     from agentbox.api.services import Services
@@ -14,16 +18,25 @@ LOCAL = "local-process"
 
 
 def record_of_agents(services: "Services") -> "asyncio.Task[None] | None":
-    """The task that brings it in; None where agents are not ours, or nothing is journalled: agent-host keeps it then."""
+    """The task that brings it in; None where there are no agents, or nothing is journalled: agent-host keeps it then."""
     slots = services.plan.slots
-    if slots["orchestrator"].use != LOCAL or slots["events"].use == "off":
+    if "off" in (slots["orchestrator"].use, slots["events"].use):
         return None
     source = f"urn:agentbox:box:{services.plan.name}"
 
     async def take(lines: tuple[RecordLine, ...]) -> None:
         await services.container.events.append([_event(line, source) for line in lines])
 
-    return asyncio.ensure_future(follow_record(services.paths, take))
+    async def read(after: int, wait_s: float) -> Sequence[JsonObj]:
+        """From the child of external-stdio, as long as one serves that keeps a record: a host keeps its own."""
+        serving = services.container.serving("orchestrator")
+        if isinstance(serving, OverRpc) and "record" in serving.capabilities:
+            return await serving.read_record(after, wait_s)
+        raise SlotUnavailable("no record is kept here", slot="orchestrator", impl=serving.impl, since=None)
+
+    if slots["orchestrator"].use == LOCAL:
+        return asyncio.ensure_future(follow_record(services.paths, take))
+    return asyncio.ensure_future(follow_reader(read, take))
 
 
 def _event(line: RecordLine, source: str) -> NewEvent:

@@ -14,7 +14,7 @@ AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "adapters.pods.use": ("local-fs", "off"),
     "adapters.memory.use": ("local-sqlite", "external-pg", "off"),
     "adapters.events.use": ("local-jsonl", "off"),
-    "adapters.orchestrator.use": ("local-process", "off"),
+    "adapters.orchestrator.use": ("local-process", "external-stdio", "off"),
     "agents.*.enabled": (False,),
     "api.auth": ("token",),
     "image.source": ("debian",),

@@ -1,7 +1,7 @@
 """Where a box may have to connect to, as the manifest names it: what a network policy outside of the box lets through."""
 
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,6 +29,15 @@ def _slots(values: Mapping[str, Any], slots: Mapping[str, Slot]) -> Iterator[Des
             yield Destination(owner=owner, host="", port=_POSTGRES, private=True)
         elif url := slot.options.get("endpoint", ""):
             yield _of_url(f"{owner}.endpoint", url)
+        elif url := _after("--url", slot.options.get("command", ())):
+            yield _of_url(f"{owner}.command", url)
+
+
+def _after(option: str, command: Sequence[str]) -> str:
+    """What follows an option of the bridge's command, or stands behind its `=`; "" where it is not there."""
+    words = [part for word in command for part in (word.split("=", 1) if word.startswith(f"{option}=") else (word,))]
+    at = words.index(option) + 1 if option in words else len(words)
+    return words[at] if at < len(words) else ""
 
 
 def _urls(values: Mapping[str, Any]) -> Iterator[Destination]:

@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 _SUFFIXES = ("_env", ".env_var")
+_BRIDGE = "adapters.orchestrator.env"
 
 
 def secret_names(values: Mapping[str, Any], classes: Mapping[str, str]) -> tuple[str, ...]:
-    """Sorted: each non-empty `*_env` and `env_var`, whatever boot and live keys say, and each name in
-    `agents.*.secrets`. A table whose own gate (`enabled`, of class rebuild) is off needs none: its feature is not in
+    """Sorted: each non-empty `*_env` and `env_var`, whatever boot and live keys say, each name in
+    `adapters.orchestrator.env` (what the bridge is given may be a token) and in `agents.*.secrets`. A table whose own gate (`enabled`, of class rebuild) is off needs none: its feature is not in
     the image. `values` are effective values by key path, `classes` the apply class of each."""
     named = [str(value) for key, value in values.items() if key.endswith(_SUFFIXES) and not _shut(key, values, classes)]
-    return tuple(sorted({name for name in (*named, *_of_agents(values, ".secrets")) if name}))
+    return tuple(sorted({name for name in (*named, *values.get(_BRIDGE, ()), *_of_agents(values, ".secrets")) if name}))
 
 
 def passed_names(values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -117,7 +117,8 @@ class Launcher:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
         if self._process is not None:
-            await asyncio.to_thread(self._process.wait)
+            await _exit_of(self._process.pid)
+            self._process.wait()
             self._process = None
 
     def _running(self) -> socket.socket:
@@ -190,6 +191,18 @@ async def _first_word(control: Control, launch: Launch) -> Started:
         await control.gone()
         raise SpawnFailed(word["stage"], word["why"], 0)
     return Started(**word)
+
+
+async def _exit_of(pid: int) -> None:
+    """Returns once that child has exited; it is still to be waited for. Takes no thread."""
+    loop, watched = asyncio.get_running_loop(), os.pidfd_open(pid)
+    exited = asyncio.Event()
+    loop.add_reader(watched, exited.set)
+    try:
+        await exited.wait()
+    finally:
+        loop.remove_reader(watched)
+        os.close(watched)
 
 
 def _ended(last: Mapping[str, Any], breach: Breach | None) -> Ended:

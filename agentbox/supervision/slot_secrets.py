@@ -1,4 +1,5 @@
-"""The credentials that the options of a slot name: `<kind>_env` is a secret of the box, `<kind>_file` a file in it."""
+"""The credentials that the options of a slot name: `<kind>_env` is a secret of the box, `<kind>_file` a file in it, and
+each name in `env` a secret that its child program is given."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +12,7 @@ KINDS = ("dsn", "token")
 
 
 def slot_secrets(paths: Paths, options: Mapping[str, Any]) -> dict[str, str]:
-    """Kind -> value; a kind whose variable is unset, or whose file is not there, is left out, and the slot says so.
+    """Kind -> value, `env:NAME` -> value; a kind whose variable is unset, or whose file is not there, is left out, and the slot says so.
 
     Raises AgentboxError for a file that cannot be read.
     """
@@ -25,6 +26,9 @@ def slot_secrets(paths: Paths, options: Mapping[str, Any]) -> dict[str, str]:
             continue
         if value:
             found[kind] = value
+    for name in options.get("env", ()):
+        if known := read_secret(paths, str(name)):
+            found[f"env:{name}"] = known[0]
     return found
 
 

@@ -31,9 +31,6 @@ LATER = {
     "V15": "events external-http",
     "V16": "events of a mesh host",
     "V17": "events external-http",
-    "O16": "orchestrator external-stdio",
-    "O17": "orchestrator external-stdio",
-    "O18": "orchestrator external-stdio",
 }
 # Clauses whose test is not in the suite itself, and where it is.
 ELSEWHERE = {
@@ -46,6 +43,9 @@ ELSEWHERE = {
     "P10": "tests/contract/test_pods_local_fs.py: only files in a folder can be links",
     "P12": "tests/contract/test_pods_local_fs.py: only a folder can be edited by hand",
     "C10": "tests/contract/test_off.py",
+    "O16": "tests/contract/test_orchestrator_child.py: the child and its pipes",
+    "O17": "tests/contract/test_orchestrator_child.py: replies late, unknown, doubled, garbled or never",
+    "O18": "tests/contract/test_orchestrator_child.py: the greeting and each method, spoken by hand",
 }
 
 

@@ -135,7 +135,14 @@ class Attachment(Protocol):
 
 
 class Orchestrator(Protocol):
-    """The slot. Clauses O1 to O15 say what each call promises."""
+    """The slot. Clauses O1 to O15 say what each call promises.
+
+    Capabilities: `detached`, agents outlive their callers, and several callers share them; `limits.raise`, who holds scope
+    admin may raise limits; `record`, the peer's own record of what became of agents is read through this class.
+    """
+
+    @property
+    def capabilities(self) -> frozenset[str]: ...
 
     async def spawn(self, spec: AgentSpec, *, request_id: str, stdin: bytes | None = None) -> AgentHandle:
         """`stdin` is given to the first life as it reads, then closed, whatever becomes of the caller. None leaves a pipe

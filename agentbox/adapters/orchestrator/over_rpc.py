@@ -92,7 +92,7 @@ class OverRpc(Adapter):
         """Lines of the peer's own record beyond `after`, which says that all up to it were taken for good; waits for the
         first up to `wait_s`. Raises NotFound where the peer keeps none (no capability `record`)."""
         found = await self._call("record.read", {"after": after, "wait_s": wait_s}, 2 * wait_s + _SLACK_SECONDS)
-        return self._read(tuple[JsonObj, ...], found["items"])
+        return self._read(tuple[JsonObj, ...], found.get("items") if isinstance(found, dict) else found)
 
     async def _call(self, method: str, params: dict[str, Any], seconds: float | None = None) -> Any:
         return await self._opened().call(method, params, self._deadline(seconds))

@@ -1,8 +1,9 @@
 """agent-host's own ordered record of what became of agents, taken once and for good (slots.md O15)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from functools import partial
 
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError
@@ -32,6 +33,7 @@ class RecordLine(Record):
 
 
 Take = Callable[[tuple[RecordLine, ...]], Awaitable[None]]
+Read = Callable[[int, float], Awaitable[Sequence[JsonObj]]]  # (after, seconds to wait) -> lines
 
 
 async def follow_record(paths: Paths, take: Take) -> None:
@@ -41,20 +43,32 @@ async def follow_record(paths: Paths, take: Take) -> None:
         try:
             client, _ = await connect(paths, Deadline.after(_CONNECT_SECONDS))
             try:
-                await _follow(client, take)
+                await _until_it_fails(partial(_ask, client), take)
             finally:
                 await client.close()
         except AdapterError:
             await asyncio.sleep(_PAUSE_SECONDS)
 
 
-async def _follow(client: RpcClient, take: Take) -> None:
+async def follow_reader(read: Read, take: Take) -> None:
+    """As `follow_record`, for a record that `read` reads."""
+    while True:
+        try:
+            await _until_it_fails(read, take)
+        except AdapterError:
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def _ask(client: RpcClient, after: int, wait: float) -> Sequence[JsonObj]:
+    found = await client.call("record.read", {"after": after, "wait_s": wait}, Deadline.after(2 * wait))
+    lines: Sequence[JsonObj] = found["items"]
+    return lines
+
+
+async def _until_it_fails(read: Read, take: Take) -> None:
     taken = 0
     while True:
-        found = await client.call(
-            "record.read", {"after": taken, "wait_s": _WAIT_SECONDS}, Deadline.after(2 * _WAIT_SECONDS)
-        )
-        lines = tuple(RecordLine.from_wire(row) for row in found["items"])
+        lines = tuple(RecordLine.from_wire(row) for row in await read(taken, _WAIT_SECONDS))
         if lines:
             await take(lines)
             taken = lines[-1].seq

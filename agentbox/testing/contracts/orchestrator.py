@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from agentbox.adapters.errors import ValidationError
+from agentbox.adapters.errors import SlotUnavailable, ValidationError
 from agentbox.adapters.orchestrator.contract import AgentFilter, AgentHandle, Orchestrator
 from agentbox.testing.contracts.common import CommonContract, refused
 from agentbox.testing.contracts.orchestrator_lab import items, new_id, shell, spec
@@ -80,8 +80,13 @@ class OrchestratorContract(ProcessClauses, StreamClauses, LifeClauses, CommonCon
         assert (await (await lab.restart()).get(handle.agent_id)).handle.agent_id == handle.agent_id
 
     async def test_C11_two_callers_side_by_side(self, store: Any) -> None:
-        """32 tasks over two connections: each agent is spawned once, ends with its own code, and all are listed."""
-        first, second = await store.open(), await store.open()
+        """32 tasks over two connections, or over the only one where agents are not `detached`: each agent is spawned once,
+        ends with its own code, and all are listed."""
+        first = second = await store.open()
+        if "detached" in first.capabilities:
+            second = await store.open()
+        else:
+            await refused(SlotUnavailable, store.open())
         codes = range(32)
         runs = await asyncio.gather(
             *((first, second)[n % 2].run_once(shell(f"exit {n}"), request_id=f"c11-{n}") for n in codes)

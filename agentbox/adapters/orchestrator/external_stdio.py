@@ -1,0 +1,96 @@
+"""The orchestrator slot over a child program that speaks JSON-RPC on its pipes (slots.md O16 to O18)."""
+
+import asyncio
+import contextlib
+from typing import ClassVar
+
+from agentbox import clock
+from agentbox.adapters.base import Deps, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import AdapterError, BackendError, ContractMismatch, SlotUnavailable
+from agentbox.adapters.orchestrator.child import Child
+from agentbox.adapters.orchestrator.contract import CONTRACT_VERSION
+from agentbox.adapters.orchestrator.over_rpc import OverRpc
+from agentbox.adapters.orchestrator.rpc_client import RpcClient
+from agentbox.sandbox import SpawnFailed
+
+_SHUTDOWN_SECONDS = 0.5  # for the word; then
+_LEAVE_SECONDS = 1.0  # for the child to go: an adapter has 2.5 s to close under the state machine
+
+
+class ExternalStdioOrchestrator(OverRpc):
+    """`command` is the child. Its death, or a line that is no message, makes the instance `down`; the slot's state machine
+    makes a new one, whose child is a new one, after 1 s at the earliest."""
+
+    impl: ClassVar[str] = "external-stdio"
+    retry_least = 1.0
+    peer = "the bridge"
+
+    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+        super().__init__(cfg, deps)
+        self._child: Child | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Of the child; 0 while there is none."""
+        return self._child.pid if self._child else 0
+
+    async def open(self, deadline: Deadline) -> None:
+        """Starts the child and greets it. Raises SlotUnavailable, ContractMismatch, AdapterTimeout or BackendError."""
+        child = self._child = Child()
+        try:
+            await self._start(child)
+            client = RpcClient(
+                child.reader, child.writer, self.impl, peer=self.peer, dropped=self.deps.metrics.dropped_replies.inc
+            )
+            self._client = client
+            self._watching = asyncio.create_task(_end_with(client, child), name="bridge-watch")
+            params = {"contract_version": CONTRACT_VERSION, "bounds": {"limits": self.cfg.limits}}
+            self._take(await client.call("initialize", params, deadline))
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _start(self, child: Child) -> None:
+        try:
+            await child.start(self.cfg)
+        except SpawnFailed as error:
+            raise SlotUnavailable(
+                f"cannot start the bridge: {error.message}", hint="look at adapters.orchestrator.command",
+                slot=self.slot, impl=self.impl, since=clock.to_wire(self.deps.clock.now()),
+            ) from error  # fmt: skip
+
+    def _take(self, hello: object) -> None:
+        if not isinstance(hello, dict) or not isinstance(hello.get("capabilities"), list):
+            raise BackendError(
+                "cannot use orchestrator: the bridge greets as no bridge", slot=self.slot, impl=self.impl
+            )
+        theirs = str(hello.get("contract_version", ""))
+        if theirs.partition(".")[0] != CONTRACT_VERSION.partition(".")[0]:
+            row = {"slot": self.slot, "ours": CONTRACT_VERSION, "theirs": theirs}
+            raise ContractMismatch(f"cannot use orchestrator: the bridge speaks contract {theirs}", mismatches=[row])
+        self.capabilities = frozenset(map(str, hello["capabilities"]))
+        self.exclusive = "detached" not in self.capabilities
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        child, self._child = self._child, None
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+            await asyncio.wait({watching})
+        try:
+            if client is not None:
+                with contextlib.suppress(AdapterError):
+                    await client.call("shutdown", {}, Deadline.after(_SHUTDOWN_SECONDS))
+                await client.close()
+        finally:
+            if child is not None:
+                await child.close(_LEAVE_SECONDS if client is not None else 0)
+
+
+async def _end_with(client: RpcClient, child: Child) -> None:
+    """A child that said something else than a message, or closed its stdout, is of no more use."""
+    await client.until_lost()
+    child.kill()

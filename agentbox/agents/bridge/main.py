@@ -1,0 +1,52 @@
+"""What the bridge is asked for on its command line, and who then answers on its pipes."""
+
+import argparse
+import asyncio
+import fcntl
+import os
+import sys
+from collections.abc import Sequence
+
+from agentbox import log as logging
+from agentbox.agents.bridge import own
+from agentbox.agents.config import HostConfig
+from agentbox.errors import AgentboxError
+from agentbox.settings import Paths
+from agentbox.supervision.boot_record import load_plan, read_boot_record
+
+PROGRAM = "bridge"
+_FIRST_FREE = 3
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code. An error of the operator's making is one line on stderr."""
+    pipes = claim()
+    _parser().parse_args(arguments)
+    paths = Paths.of_this_process()
+    try:
+        record = read_boot_record(paths)
+        plan = record.load_plan() if record else load_plan(paths.plan)
+        logging.configure(PROGRAM, plan.observability.log_level)
+        asyncio.run(own.serve(HostConfig.from_plan(plan, paths), pipes))
+    except AgentboxError as error:
+        sys.stderr.write(f"{error.message}\n{error.hint}\n")
+        return int(error.exit_code)
+    return 0
+
+
+def claim() -> tuple[int, int]:
+    """Stdin and stdout under numbers that no child inherits. From here on whatever is printed goes to stderr, and whoever
+    reads stdin finds it empty: nothing but a message of ours can reach the peer."""
+    inward, outward = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE) for fd in (0, 1))
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    return inward, outward
+
+
+def _parser() -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog="python -m agentbox.agents.bridge",
+        description="Serves agents over JSON-RPC on stdin and stdout: of this machine, with state of its own.",
+    )

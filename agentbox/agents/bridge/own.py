@@ -1,0 +1,62 @@
+"""The bridge as an agent-host of its own: it lives as long as its stdin, and its agents no longer than it."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from agentbox.adapters.orchestrator import pipes, rpc
+from agentbox.agents import reconcile
+from agentbox.agents.config import HostConfig
+from agentbox.agents.main import loaded
+from agentbox.agents.service import CAPABILITIES
+from agentbox.agents.session import Session
+from agentbox.errors import AgentboxError, ExitCode
+
+FOLDER = "bridge"
+_OURS = tuple(name for name in CAPABILITIES if name != "detached")
+
+
+async def serve(config: HostConfig, ends: tuple[int, int]) -> None:
+    """Returns once the peer has left, or asked for the end, and no agent lives. Raises AgentboxError when another bridge
+    has the folder."""
+    config = replace(config, folder=FOLDER)
+    with _alone(config.state):
+        async with loaded(config, token=None, capabilities=_OURS) as service:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number, service.stop.set)
+            reader, _ = await pipes.reading(ends[0], rpc.LINE_LIMIT)
+            session = Session(service, reader, await pipes.writing(ends[1]))
+            reconcile.settle(service.table)
+            service.host.launcher.start()
+            serving = asyncio.create_task(session.serve())
+            stopped = asyncio.create_task(service.stop.wait())
+            await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            service.table.closing = True
+            await service.table.close()
+            for task in (serving, stopped):
+                task.cancel()
+            await asyncio.gather(serving, stopped, return_exceptions=True)
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise AgentboxError(
+            f"cannot serve agents from {folder}: another bridge does",
+            "A box has one bridge; end the other, or wait until it has left.",
+            exit_code=ExitCode.BUSY,
+        ) from None
+    try:
+        yield
+    finally:
+        os.close(lock)

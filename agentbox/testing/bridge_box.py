@@ -1,0 +1,70 @@
+"""orchestrator external-stdio over the bridge that ships: what its contract tests open, crash and look at."""
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentbox.adapters.base import Deps, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.orchestrator.child import ENV
+from agentbox.adapters.orchestrator.external_stdio import ExternalStdioOrchestrator
+from agentbox.sandbox import tree
+from agentbox.settings import Paths
+from agentbox.testing.agent_host import LIMITS, AgentHostBox
+
+OPEN_SECONDS = 10.0
+
+
+def bridge(*arguments: str) -> tuple[str, ...]:
+    """The command of the bridge, as a manifest would name it."""
+    return (sys.executable, "-I", "-m", "agentbox.agents.bridge", *arguments)
+
+
+def stdio(
+    paths: Paths, *command: str, env: Mapping[str, str] | None = None, metrics: Metrics | None = None, **options: Any
+) -> ExternalStdioOrchestrator:
+    """The class, not open, with that child."""
+    secrets = {f"{ENV}{name}": value for name, value in (env or {}).items()}
+    config = SlotConfig(
+        slot="orchestrator", use="external-stdio", required=True, paths=paths, secrets=secrets,
+        options={"command": command, **options},
+    )  # fmt: skip
+    return ExternalStdioOrchestrator(config, Deps(metrics=metrics or Metrics()))
+
+
+class BridgeBox:
+    """A folder with a plan, and adapters whose child serves agents of its own there."""
+
+    def __init__(
+        self, prefix: Path, *, limits: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None,
+        scale: float = 1,
+    ) -> None:  # fmt: skip
+        host = AgentHostBox(prefix, limits=limits, options=options, scale=scale)  # for its plan; it is not started
+        self.paths, self._limits = host.paths, {**LIMITS, **(limits or {})}
+        self._env = {"AGENTBOX_TEST_CLOCK_SCALE": str(scale)}
+
+    def make(self) -> ExternalStdioOrchestrator:
+        """Not open."""
+        return stdio(self.paths, *bridge(), env=self._env)
+
+    async def open(self) -> ExternalStdioOrchestrator:
+        """A new child."""
+        adapter = self.make()
+        await adapter.open(Deadline.after(OPEN_SECONDS))
+        return adapter
+
+
+def crash(adapter: ExternalStdioOrchestrator) -> None:
+    """SIGKILL of the child and of all that keeps it, at once: what it started is on its own."""
+    keepers = [adapter.pid]
+    while len(keepers) < 3:  # the child, its reaper, the launcher
+        row = tree.look(keepers[-1])
+        assert row is not None
+        keepers.append(row.parent)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in reversed(keepers):
+            os.kill(pid, number)
