@@ -38,6 +38,7 @@ VERBS: dict[str, str] = {
     "task": "tasks: submit, list, show, stop, logs",
     "token": "named tokens of the API: create, list, revoke",
     "events": "the journal: tail, show, verify, export, prune",
+    "memory": "what the box remembers: reembed",
     "config": "the manifest: validate, explain, show, diff",
     "lock": "resolve the packages of the image and write agentbox.lock",
     "fetch": "bring the locked packages into the Nix store",

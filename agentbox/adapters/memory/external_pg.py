@@ -11,7 +11,7 @@ from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError, SlotUnavailable
 from agentbox.adapters.memory import checks, filters
 from agentbox.adapters.memory.contract import Embedder, Hit, MemoryEntry, MemoryStats
-from agentbox.adapters.memory.embedder import NAME, check_model, load, vector_of
+from agentbox.adapters.memory.embedder import DIMS, NAME, Lazy, check_model, find, vector_of
 from agentbox.adapters.memory.pg import rows, search
 from agentbox.adapters.memory.pg.rows import LIVE
 from agentbox.adapters.memory.pg.schema import MIGRATIONS, with_vector
@@ -36,25 +36,33 @@ class ExternalPgMemory(Adapter):
         self._quotas = Quotas(
             int(cfg.option("namespace_size", 256 << 20)), int(cfg.option("namespace_entries", 50_000))
         )
-        self._embedder: Embedder | None = None
+        self._embedder: Lazy | None = None
+        self._model_id = ""  # of the vectors that are stored
+        self._known = False  # the embedder was loaded, and made those vectors
         self._sweeper: asyncio.Task[None] | None = None
 
     async def open(self, deadline: Deadline) -> None:
-        embedder = await load(str(self.cfg.option("embedder", NAME)))
+        """The embedder is loaded here only when other files made the vectors than there are now."""
+        embedder = find(str(self.cfg.option("embedder", NAME)))
         await self._db.open(deadline)
         try:
-            await self._db.run(lambda db: _same_model(db, embedder))
+            found = await self._db.repeatable(lambda db: row(db, "SELECT model_id, files FROM model"))
+            if found is not None and found[1] != embedder.files:
+                await self._load(embedder)
         except BaseException:
+            await embedder.close()
             await self._db.close()
             raise
-        self._embedder = embedder
+        self._embedder, self._model_id = embedder, self._model_id if found is None else found[0]
         self._sweeper = asyncio.ensure_future(self._sweep())
 
     async def close(self) -> None:
-        sweeper, self._sweeper, self._embedder = self._sweeper, None, None
+        sweeper, self._sweeper, embedder, self._embedder = self._sweeper, None, self._embedder, None
         if sweeper is not None:
             sweeper.cancel()
             await asyncio.wait({sweeper})
+        if embedder is not None:
+            await embedder.close()
         await self._db.close()
 
     async def health(self) -> Health:
@@ -66,15 +74,16 @@ class ExternalPgMemory(Adapter):
         self, key: str, value: JsonValue, *,
         namespace: str = "default", text: str | None = None, metadata: Mapping[str, Scalar] = EMPTY, ttl_s: int | None = None,
     ) -> tuple[MemoryEntry, bool]:  # fmt: skip
-        embedder = self._open()
+        lazy = self._open()
         checks.check_key(key)
         checks.check_namespace(namespace)
         checks.check_ttl(ttl_s)
         words = checks.text_of(value, text)
         stored, extra = checks.check_value(value), checks.check_metadata(metadata)
+        embedder = await self._load(lazy)
         vector = await vector_of(embedder, words)
         draft = Draft(namespace, key, stored, words, extra, dict(metadata), vector)
-        return await self._db.run(lambda db: rows.store(db, draft, self._quotas, ttl_s))
+        return await self._db.run(lambda db: rows.store(db, draft, embedder, self._quotas, ttl_s))
 
     async def retrieve(self, key: str, *, namespace: str = "default") -> MemoryEntry | None:
         self._open()
@@ -88,14 +97,15 @@ class ExternalPgMemory(Adapter):
         flt: JsonObj = EMPTY, min_cosine: float | None = None,
     ) -> tuple[Hit, ...]:  # fmt: skip
         """In `text` only entries that hold a word of the query are hits; in the others every entry with a vector can be."""
-        embedder = self._open()
+        lazy = self._open()
         checks.check_search(query, namespaces, limit, mode, min_cosine)
+        embedder = await self._load(lazy)
         vector = await vector_of(embedder, query)
         asked = search.Question(
             words=rows.folded(query), vector=None if vector is None else rows.vector_text(vector),
             namespaces=tuple(namespaces), limit=limit, mode=mode, conditions=filters.parse(flt), min_cosine=min_cosine,
         )  # fmt: skip
-        return await self._db.run(lambda db: search.search(db, asked))
+        return await self._db.run(lambda db: search.search(db, embedder, asked))
 
     async def delete(self, key: str, *, namespace: str = "default") -> bool:
         self._open()
@@ -122,7 +132,9 @@ class ExternalPgMemory(Adapter):
         return Page(items=found[:limit], next_cursor=cursor_of(listing, (found[limit - 1].key,)) if more else None)
 
     async def stats(self, namespace: str | None = None) -> MemoryStats:
-        embedder = self._open()
+        lazy = self._open()
+        if not self._model_id:
+            await self._load(lazy)
         if namespace is not None:
             checks.check_namespace(namespace)
         where, values = ("", ()) if namespace is None else (" AND e.namespace = %s", (namespace,))
@@ -130,7 +142,7 @@ class ExternalPgMemory(Adapter):
         found = await self._db.repeatable(lambda db: select(db, sql, values))
         return MemoryStats(
             entries=sum(one[1] for one in found), bytes=sum(one[2] for one in found), namespaces=tuple(one[0] for one in found),
-            model_id=embedder.model_id, dims=embedder.dims,
+            model_id=self._model_id, dims=DIMS,
             quotas={"namespace_size": self._quotas.bytes, "namespace_entries": self._quotas.entries},
         )  # fmt: skip
 
@@ -144,7 +156,15 @@ class ExternalPgMemory(Adapter):
         for namespace in await self._db.repeatable(rows.expired_namespaces):
             await self._db.run(partial(rows.sweep, namespace=namespace))
 
-    def _open(self) -> Embedder:
+    async def _load(self, lazy: Lazy) -> Embedder:
+        """The embedder, which made the vectors that are stored. Raises ModelMismatch, EmbeddingError."""
+        embedder = await lazy.loaded()
+        if not self._known:
+            await self._db.run(lambda db: _same_model(db, embedder, lazy.files))
+            self._known, self._model_id = True, embedder.model_id
+        return embedder
+
+    def _open(self) -> Lazy:
         if self._embedder is None:
             raise SlotUnavailable(
                 "cannot use memory: the store is not open", slot=self.slot, impl=self.impl, since=None
@@ -152,10 +172,11 @@ class ExternalPgMemory(Adapter):
         return self._embedder
 
 
-async def _same_model(db: Connection, embedder: Embedder) -> None:
+async def _same_model(db: Connection, embedder: Embedder, files: str) -> None:
     """Writes down which model made the vectors. Raises ModelMismatch when it was another."""
-    sql = "INSERT INTO model VALUES (0, %s, %s) ON CONFLICT (id) DO NOTHING"
-    await db.execute(sql, (embedder.model_id, embedder.dims))
-    found = await row(db, "SELECT model_id, dims FROM model")
+    sql = "INSERT INTO model VALUES (0, %s, %s, %s) ON CONFLICT (id) DO NOTHING"
+    await db.execute(sql, (embedder.model_id, embedder.dims, files))
+    found = await row(db, "SELECT model_id, dims FROM model FOR UPDATE")
     assert found is not None
     check_model(embedder, found[0], found[1])
+    await db.execute("UPDATE model SET files = %s WHERE files != %s", (files, files))

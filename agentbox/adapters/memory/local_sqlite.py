@@ -86,14 +86,15 @@ class LocalSqliteMemory(Adapter):
         checks.check_ttl(ttl_s)
         words = checks.text_of(value, text)
         stored, extra = checks.check_value(value), checks.check_metadata(metadata)
-        vector = await vector_of(await self._load(lazy), words)
+        embedder = await self._load(lazy)
+        vector = await vector_of(embedder, words)
         now = self._now()
         if now - self._swept >= SWEEP_SECONDS * 1000:  # what has expired must not stand in the way of a quota
             await self._forget()
         draft = Draft(
             namespace, key, stored, words, extra, dict(metadata), vector, None if ttl_s is None else now + 1000 * ttl_s
         )
-        return await self._db.write(lambda db: rows.store(db, draft, self._quotas, now))
+        return await self._db.write(lambda db: rows.store(db, draft, embedder, self._quotas, now))
 
     async def retrieve(self, key: str, *, namespace: str = "default") -> MemoryEntry | None:
         self._open()
@@ -110,12 +111,18 @@ class LocalSqliteMemory(Adapter):
         """In `text` only entries that hold a word of the query are hits; in the others every entry with a vector can be."""
         lazy = self._open()
         checks.check_search(query, namespaces, limit, mode, min_cosine)
-        vector, vectors = await vector_of(await self._load(lazy), query), self._vectors
+        embedder, vectors = await self._load(lazy), self._vectors
+        vector = await vector_of(embedder, query)
         asked = search.Question(
             words=search.words_of(query), vector=vector, namespaces=tuple(namespaces), limit=limit,
             mode=mode, conditions=filters.parse(flt), min_cosine=min_cosine, now=self._now(),
         )  # fmt: skip
-        return await self._db.read(lambda db: search.search(db, vectors, asked))
+
+        def job(db: apsw.Connection) -> tuple[Hit, ...]:
+            rows.check_maker(db, embedder)
+            return search.search(db, vectors, asked)
+
+        return await self._db.read(job)
 
     async def delete(self, key: str, *, namespace: str = "default") -> bool:
         self._open()

@@ -9,7 +9,8 @@ from typing import Any
 import apsw
 
 from agentbox.adapters.errors import QuotaExceeded
-from agentbox.adapters.memory.contract import MemoryEntry
+from agentbox.adapters.memory.contract import Embedder, MemoryEntry
+from agentbox.adapters.memory.embedder import check_model
 from agentbox.adapters.memory.filters import kind_of
 from agentbox.adapters.sqlite import row, rows
 
@@ -59,8 +60,18 @@ def find(db: apsw.Connection, namespace: str, key: str, now: int) -> MemoryEntry
     return None if found is None else entry_of(found)
 
 
-def store(db: apsw.Connection, draft: Draft, quotas: Quotas, now: int) -> tuple[MemoryEntry, bool]:
-    """Inserts or overwrites. The entry, and whether it is new. Raises QuotaExceeded."""
+def check_maker(db: apsw.Connection, embedder: Embedder) -> None:
+    """Raises ModelMismatch unless that model made the vectors, which another process may be rewriting."""
+    found = row(db, "SELECT model_id, dims FROM model")
+    assert found is not None
+    check_model(embedder, found[0], found[1])
+
+
+def store(
+    db: apsw.Connection, draft: Draft, embedder: Embedder, quotas: Quotas, now: int
+) -> tuple[MemoryEntry, bool]:  # fmt: skip
+    """Inserts or overwrites. The entry, and whether it is new. Raises QuotaExceeded, ModelMismatch."""
+    check_maker(db, embedder)
     old = row(
         db, f"SELECT e.id, e.created_at, e.bytes, {LIVE} FROM entries e WHERE namespace = ? AND key = ?",
         (now, draft.namespace, draft.key),

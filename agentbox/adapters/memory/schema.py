@@ -36,4 +36,8 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE stamps (id INTEGER PRIMARY KEY CHECK (id = 0), last INTEGER NOT NULL) STRICT;
     INSERT INTO stamps VALUES (0, 0);
     """,
+    # How far the rewriting of all vectors by another model has come (reembed.py).
+    """
+    CREATE TABLE renewal (id INTEGER PRIMARY KEY CHECK (id = 0), model_id TEXT NOT NULL, after INTEGER NOT NULL) STRICT;
+    """,
 )

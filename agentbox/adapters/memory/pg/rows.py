@@ -4,7 +4,8 @@ import re
 import unicodedata
 from array import array
 
-from agentbox.adapters.memory.contract import MemoryEntry
+from agentbox.adapters.memory.contract import Embedder, MemoryEntry
+from agentbox.adapters.memory.embedder import check_model
 from agentbox.adapters.memory.rows import COLUMNS, Draft, Quotas, check_quotas, entry_of, typed
 from agentbox.adapters.postgres import Connection, row, rows
 
@@ -34,8 +35,14 @@ async def find(db: Connection, namespace: str, key: str) -> MemoryEntry | None:
     return None if found is None else entry_of(found)
 
 
-async def store(db: Connection, draft: Draft, quotas: Quotas, ttl_s: int | None) -> tuple[MemoryEntry, bool]:
-    """Inserts or overwrites. The entry, and whether it is new. Raises QuotaExceeded."""
+async def store(
+    db: Connection, draft: Draft, embedder: Embedder, quotas: Quotas, ttl_s: int | None
+) -> tuple[MemoryEntry, bool]:
+    """Inserts or overwrites. The entry, and whether it is new. Raises QuotaExceeded, ModelMismatch.
+
+    Which model the store has is asked after the entry was written: who starts to rewrite all vectors waits for what was
+    written before (pg/renewal.py).
+    """
     entries, size, now = await _hold(db, draft.namespace)
     old = await row(
         db, f"SELECT e.id, e.created_at, e.bytes, {LIVE} FROM entries e WHERE namespace = %s AND key = %s",
@@ -62,7 +69,8 @@ async def store(db: Connection, draft: Draft, quotas: Quotas, ttl_s: int | None)
             "INSERT INTO metadata SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::float8[], %s::text[])",
             (made[0], *(list(column) for column in zip(*kinds, strict=True))),
         )
-    await _count(db, draft.namespace, 1, draft.bytes)
+    model = await _count(db, draft.namespace, 1, draft.bytes)
+    check_model(embedder, *model)
     return entry_of(made[1:]), created
 
 
@@ -121,9 +129,12 @@ async def _remove_expired(db: Connection, namespace: str, but: str = "") -> tupl
     return found[0], found[1]
 
 
-async def _count(db: Connection, namespace: str, entries: int, size: int) -> None:
-    sql = "UPDATE namespaces SET entries = entries + %s, bytes = bytes + %s WHERE name = %s"
-    await db.execute(sql, (entries, size, namespace))
+async def _count(db: Connection, namespace: str, entries: int, size: int) -> tuple[str, int]:
+    """The model of the store and its dimensions as of then."""
+    sql = """UPDATE namespaces SET entries = entries + %s, bytes = bytes + %s WHERE name = %s
+        RETURNING (SELECT model_id FROM model), (SELECT dims FROM model)"""
+    found = await row(db, sql, (entries, size, namespace))
+    return (found[0], found[1]) if found else ("", 0)
 
 
 async def _forget_empty(db: Connection, namespace: str) -> None:

@@ -34,7 +34,16 @@ TABLES = Migration(
     CREATE TABLE pulse (id integer PRIMARY KEY CHECK (id = 0), at bigint NOT NULL);
     """,
 )
-MIGRATIONS = (TABLES,)
+# How far the rewriting of all vectors by another model has come; and which data files and packages made the model, so that a
+# box that has the same need not load it to know it.
+RENEWAL = Migration(
+    "0002_renewal.sql",
+    """
+    CREATE TABLE renewal (id integer PRIMARY KEY CHECK (id = 0), model_id text NOT NULL, after bigint NOT NULL);
+    ALTER TABLE model ADD COLUMN files text NOT NULL DEFAULT '';
+    """,
+)
+MIGRATIONS = (TABLES, RENEWAL)
 
 
 async def with_vector(db: Connection) -> str:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentbox.adapters.memory.contract import Hit
+from agentbox.adapters.memory.contract import Embedder, Hit
+from agentbox.adapters.memory.embedder import check_model
 from agentbox.adapters.memory.filters import Condition
 from agentbox.adapters.memory.pg.rows import LIVE
 from agentbox.adapters.memory.ranking import depth, fuse, text_score
@@ -47,8 +48,8 @@ class Found:
     value: float
 
 
-async def search(db: Connection, asked: Question) -> tuple[Hit, ...]:
-    """The best hits, by score and then by key."""
+async def search(db: Connection, embedder: Embedder, asked: Question) -> tuple[Hit, ...]:
+    """The best hits, by score and then by key. Raises ModelMismatch when another model made the vectors."""
     most = asked.limit if asked.mode != "hybrid" else depth(asked.limit)
     by_vector = [] if asked.mode == "text" else await _by_vector(db, asked, most)
     by_text = [] if asked.mode == "vector" else await _by_text(db, asked, most)
@@ -60,7 +61,7 @@ async def search(db: Connection, asked: Question) -> tuple[Hit, ...]:
         scores = {one.id: text_score(one.value) for one in by_text}
     names = {one.id: (one.key, one.namespace) for one in (*by_vector, *by_text)}
     best = sorted(scores, key=lambda number: (-scores[number], *names[number]))[: asked.limit]
-    return await _hits(db, asked, best, scores, {one.id: one.value for one in by_text})
+    return await _hits(db, embedder, asked, best, scores, {one.id: one.value for one in by_text})
 
 
 def conditions_sql(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
@@ -138,14 +139,16 @@ async def _by_text(db: Connection, asked: Question, most: int) -> list[Found]:
 
 
 async def _hits(
-    db: Connection, asked: Question, best: list[int], scores: dict[int, float], by_text: dict[int, float]
-) -> tuple[Hit, ...]:
+    db: Connection, embedder: Embedder, asked: Question, best: list[int], scores: dict[int, float], by_text: dict[int, float]
+) -> tuple[Hit, ...]:  # fmt: skip
     if not best:
         return ()
-    found = await rows(
-        db, f"SELECT e.id, 1 - (e.vector <=> %s::vector), {COLUMNS} FROM entries e WHERE e.id = ANY(%s)", (asked.vector, best)
-    )  # fmt: skip
-    rest = {number: (cosine, entry_of(tuple(values))) for number, cosine, *values in found}
+    sql = f"""SELECT m.model_id, m.dims, e.id, 1 - (e.vector <=> %s::vector), {COLUMNS}
+        FROM entries e, model m WHERE e.id = ANY(%s)"""
+    found = await rows(db, sql, (asked.vector, best))
+    for model_id, dims in {(one[0], one[1]) for one in found}:
+        check_model(embedder, model_id, dims)
+    rest = {number: (cosine, entry_of(tuple(values))) for _model, _dims, number, cosine, *values in found}
     return tuple(
         Hit(entry=rest[number][1], score=scores[number], cosine=rest[number][0], bm25=by_text.get(number))
         for number in best

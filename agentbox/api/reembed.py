@@ -1,0 +1,47 @@
+"""`python -I -m agentbox.api.reembed [--json]`: the vectors of the memory slot rewritten by the model of this image.
+
+Run in the box by `agentbox memory reembed`. It may be killed and run again. stdout: a line a commit, then what came of it.
+"""
+
+import asyncio
+import json
+import sys
+from dataclasses import asdict
+
+from agentbox.adapters.base import slot_config
+from agentbox.adapters.memory.reembed import Report, reembed
+from agentbox.errors import AgentboxError
+from agentbox.settings import Paths
+from agentbox.supervision.boot_record import load_plan, read_boot_record
+from agentbox.supervision.slot_secrets import slot_secrets
+
+
+def sentence(report: Report) -> str:
+    """What came of a pass."""
+    if report.old == report.new:
+        return f"nothing to do: the vectors are those of {report.new}"
+    before = f", {report.resumed} were done before" if report.resumed else ""
+    return f"rewrote the vectors of {report.rewritten} entries from {report.old} to {report.new}{before}"
+
+
+def main() -> int:
+    """Exit 0 once every vector is rewritten; else one sentence on stderr."""
+    paths, as_json = Paths.of_this_process(), "--json" in sys.argv[1:]
+
+    def say(done: int, total: int) -> None:
+        print(f"{done} of {total} entries", file=sys.stderr if as_json else sys.stdout, flush=True)
+
+    try:
+        record = read_boot_record(paths)
+        plan = record.load_plan() if record else load_plan(paths.plan)
+        cfg = slot_config(plan, paths, "memory", slot_secrets(paths, plan.slots["memory"].options))
+        report = asyncio.run(reembed(cfg, say))
+    except AgentboxError as error:
+        print(*filter(None, (error.message, error.hint)), sep="\n", file=sys.stderr, flush=True)
+        return int(error.exit_code)
+    print(json.dumps(asdict(report), sort_keys=True) if as_json else sentence(report))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
