@@ -21,6 +21,13 @@ MEMBERS = {
     "agent_id": MAYBE, "data": (dict,), "hash": TEXT, "id": TEXT, "prev_hash": TEXT, "seq": (int,), "session_id": MAYBE,
     "source": TEXT, "subject": MAYBE, "trace_id": MAYBE, "ts": TEXT, "type": TEXT,
 }  # fmt: skip
+ORIGIN = {
+    "box": TEXT,
+    "hash": TEXT,
+    "prev_hash": TEXT,
+    "seq": (int,),
+    "ts": TEXT,
+}  # of a record that another box delivered
 
 
 class Damage(Exception):
@@ -49,14 +56,40 @@ def parse(line):
     """The record of a line, None when it is none, and its hash as it should be."""
     try:
         record = json.loads(line)
-        known = isinstance(record, dict) and set(record) == set(MEMBERS)
-        known = known and all(type(record[name]) in kinds for name, kinds in MEMBERS.items())
-        if not known or jcs(record).encode() != line or not TIME.fullmatch(record["ts"]):
+        origin = record.pop("origin", None) if isinstance(record, dict) else None
+        whole = is_of(record, MEMBERS) and (origin is None or is_of(origin, ORIGIN))
+        record = {**record, "origin": origin} if origin is not None else record
+        if not whole or jcs(record).encode() != line:
             return None, ""
     except (ValueError, RecursionError):
         return None, ""
+    return record, digest_of(record, record["prev_hash"])
+
+
+def is_of(found, members):
+    """Whether it is an object with exactly these members, each of its kind, and a time as journals write it."""
+    known = isinstance(found, dict) and set(found) == set(members)
+    return known and all(type(found[name]) in kinds for name, kinds in members.items()) and TIME.fullmatch(found["ts"])
+
+
+def digest_of(record, prev):
+    """The hash of a record that follows on `prev`."""
     hashed = jcs({name: item for name, item in record.items() if name not in ("hash", "prev_hash")})
-    return record, hashlib.sha256((record["prev_hash"] + hashed).encode()).hexdigest()
+    return hashlib.sha256((prev + hashed).encode()).hexdigest()
+
+
+def check_origin(record, boxes, gap, partial):
+    """What is wrong with where a delivered record comes from, "" for nothing. `gap` is the data of a mesh.gap before it."""
+    origin = record["origin"]
+    at_home = {name: item for name, item in record.items() if name != "origin"}
+    if digest_of({**at_home, "seq": origin["seq"], "ts": origin["ts"]}, origin["prev_hash"]) != origin["hash"]:
+        return "its hash at its origin is not that of what it says"
+    seq, digest = boxes.get(origin["box"], (None, "") if partial else (-1, GENESIS))
+    boxes[origin["box"]] = (origin["seq"], origin["hash"])
+    if seq is None or (origin["seq"], origin["prev_hash"]) == (seq + 1, digest):
+        return ""
+    told = {"box": origin["box"], "first_seq": seq + 1, "last_seq": origin["seq"] - 1}
+    return "" if origin["seq"] > seq + 1 and gap == told else "it does not follow on the last record of its origin"
 
 
 def begin(path):
@@ -81,11 +114,11 @@ def segments(directory, first_seq):
     return paths
 
 
-def check_segment(path, seq, prev, ts, last, anchor):
+def check_segment(path, seq, prev, ts, last, anchor, boxes, partial):
     """(seq, hash, ts) of the segment's last record, which follows on (seq, prev, ts)."""
     seal_path = path.with_suffix(".seal.json")
     seal = seal_path.read_bytes() if seal_path.exists() else None
-    count, before, record, whole_file = 0, prev, None, hashlib.sha256()
+    count, before, record, whole_file, gap = 0, prev, None, hashlib.sha256(), None
     with path.open("rb") as stream:
         for line in stream:
             if not line.endswith(b"\n") and last and seal is None:
@@ -101,6 +134,10 @@ def check_segment(path, seq, prev, ts, last, anchor):
                 raise Damage(path.name, count, expected, "its time is before the last one's, or of another day")
             if anchor and anchor[0] == expected and anchor[1] != digest:
                 raise Damage(path.name, count, expected, "its hash is not that of the anchor")
+            wrong = check_origin(record, boxes, gap, partial) if "origin" in record else ""
+            if wrong:
+                raise Damage(path.name, count, expected, wrong)
+            gap = record["data"] if record["type"] == "mesh.gap" and "origin" not in record else None
             seq, prev, ts = expected, record["hash"], record["ts"]
     if seal is None and not last:
         raise Damage(seal_path.name, 0, seq, "the seal of the segment is missing")
@@ -123,8 +160,9 @@ def verify(directory, anchor=None):
             if not (segment := path.with_name(path.name[: -len(".seal.json")] + ".jsonl")).exists():
                 raise Damage(segment.name, 0, None, "the segment is missing, its seal is there")
         seq, paths = first_seq - 1, segments(directory, first_seq)
+        boxes, partial = {}, first_seq > 0
         for path in paths:
-            seq, prev, ts = check_segment(path, seq, prev, ts, path == paths[-1], anchor)
+            seq, prev, ts = check_segment(path, seq, prev, ts, path == paths[-1], anchor, boxes, partial)
         if anchor and not first_seq <= anchor[0] <= seq:
             raise Damage(directory.name, 0, anchor[0], "the record of the anchor is missing: cut off, or pruned")
     except Damage as damage:

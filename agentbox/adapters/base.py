@@ -137,6 +137,10 @@ class Adapter(abc.ABC):
     @abc.abstractmethod
     async def health(self) -> Health: ...
 
+    async def adopt(self, cfg: SlotConfig) -> bool:
+        """Takes another configuration of its own class over while it serves; False when it has to be opened anew for it."""
+        return False
+
     def health_is(self, state: Literal["ok", "degraded", "down"], detail: str) -> Health:
         """A Health of now."""
         return Health(state=state, detail=detail, checked_at=self.deps.clock.now())

@@ -137,6 +137,18 @@ class PatchFailed(AdapterError):
     code, status, names = "patch-failed", 422, ("index", "op")
 
 
+class AlteredRecord(AdapterError):
+    """A record that a box delivers does not have the hash that it claims."""
+
+    code, status, names = "record-altered", 422, ("box", "seq")
+
+
+class OriginConflict(AdapterError):
+    """A box delivers records of another journal than before."""
+
+    code, status, names = "origin-conflict", 409, ("box", "seq")
+
+
 class SpawnError(AdapterError):
     code, status, names = "spawn-failed", 422, ("stage",)
 

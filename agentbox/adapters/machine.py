@@ -136,6 +136,9 @@ class SlotMachine:
         cfg, self._next_cfg = self._next_cfg, None
         assert cfg is not None
         old = self._serving
+        if self._state == "ready" and cfg.use == old.impl and await old.adopt(cfg):
+            self.cfg = cfg
+            return
         if cfg.use != self.cfg.use:
             self._deps.metrics.health.remove(cfg.slot, self.cfg.use)
         self.cfg = cfg

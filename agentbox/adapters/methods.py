@@ -115,6 +115,8 @@ EVENTS = (
     _read("events", "subscribe", stream=True),
     _read("events", "head"),
     MethodSpec(name="verify", kind="read", scope="admin", deadline_s=300, idempotent=True),
+    MethodSpec(name="receive", kind="write", scope="events:write", deadline_s=5, idempotent=True),
+    _read("events", "delivery"),
 )
 ORCHESTRATOR = (
     MethodSpec(

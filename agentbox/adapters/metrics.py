@@ -43,3 +43,10 @@ class Metrics:
         self.journal_lost = Counter(
             "agentbox_journal_lost", "Core events that could not be appended", ("reason",), registry=at
         )
+        self.undelivered = Gauge(
+            "agentbox_events_undelivered", "Records of the journal that the sink does not have", registry=at
+        )
+        self.oldest_undelivered = Gauge(
+            "agentbox_events_oldest_undelivered_seconds", "How long the oldest of them has been waiting", registry=at
+        )
+        self.dead_letters = Gauge("agentbox_events_dead_letters", "Records that the sink refused for good", registry=at)

@@ -140,19 +140,28 @@ class Peer:
 
     def _made(self) -> AsyncBoxClient:
         endpoint, token = str(self._cfg.option("endpoint", "")), self._cfg.secrets.get("token", "")
-        parts = urlsplit(endpoint)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise self._broken(f"adapters.{self._cfg.slot}.endpoint must be the http(s) address of a box")
-        if parts.scheme == "http" and not _is_loopback(parts.hostname):
-            raise self._broken("plain http is for loopback only: give the endpoint as https")
-        authority = self._cfg.option("ca_file", "")
-        context = ssl.create_default_context(cafile=str(self._cfg.paths.at(str(authority)))) if authority else True
-        limits = httpx.Limits(max_keepalive_connections=self._kept, keepalive_expiry=LIMITS.keepalive_expiry)
-        transport = httpx.AsyncHTTPTransport(verify=context, limits=limits)
-        return AsyncBoxClient(endpoint, token=token, transport=transport)
+        return AsyncBoxClient(endpoint, token=token, transport=transport_to(self._cfg, endpoint, kept=self._kept))
 
     def _broken(self, why: str) -> BackendError:
-        return BackendError(f"cannot use {self._cfg.slot}: {why}", slot=self._cfg.slot, impl=self._cfg.use)
+        return unusable(self._cfg, why)
+
+
+def transport_to(cfg: SlotConfig, endpoint: str, *, kept: int) -> httpx.AsyncHTTPTransport:
+    """Connections to the address of a slot, with its trust anchor. Raises BackendError for an address that may not be used."""
+    parts = urlsplit(endpoint)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise unusable(cfg, f"adapters.{cfg.slot}.endpoint must be the http(s) address of a box")
+    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+        raise unusable(cfg, "plain http is for loopback only: give the endpoint as https")
+    authority = cfg.option("ca_file", "")
+    context = ssl.create_default_context(cafile=str(cfg.paths.at(str(authority)))) if authority else True
+    limits = httpx.Limits(max_keepalive_connections=kept, keepalive_expiry=LIMITS.keepalive_expiry)
+    return httpx.AsyncHTTPTransport(verify=context, limits=limits)
+
+
+def unusable(cfg: SlotConfig, why: str) -> BackendError:
+    """The error of a slot whose peer cannot be used as it is configured."""
+    return BackendError(f"cannot use {cfg.slot}: {why}", slot=cfg.slot, impl=cfg.use)
 
 
 class Lost(SlotUnavailable):

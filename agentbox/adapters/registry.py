@@ -19,7 +19,7 @@ REGISTRY: Mapping[tuple[SlotName, str], str | None] = {
     ("memory", "external-pg"): f"{_HERE}.memory.external_pg:ExternalPgMemory",
     ("memory", "off"): f"{_HERE}.memory.off:OffMemory",
     ("events", "local-jsonl"): f"{_HERE}.events.local_jsonl:LocalJsonlEvents",
-    ("events", "external-http"): None,
+    ("events", "external-http"): f"{_HERE}.events.external_http:ExternalHttpEvents",
     ("events", "off"): f"{_HERE}.events.off:OffEvents",
     ("orchestrator", "local-process"): f"{_HERE}.orchestrator.local_process:LocalProcessOrchestrator",
     ("orchestrator", "external-stdio"): f"{_HERE}.orchestrator.external_stdio:ExternalStdioOrchestrator",

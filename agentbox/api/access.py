@@ -31,6 +31,12 @@ class Caller:
     rate: int = 0  # requests a second; 0 = any number
     box: str = ""  # instance id of the box that calls by its mesh session; it speaks for itself and its own callers
     session: str = ""  # id of that session
+    origin_box: str = ""  # name of the box whose journal a named token may deliver
+
+    @property
+    def delivers(self) -> str:
+        """The box whose journal the caller may deliver here (slots.md 3.4, V16); "" = none."""
+        return self.box or self.origin_box
 
     def holds(self, scope: str) -> bool:
         """`admin` holds every scope but `core`; `core` all but those that only people may hold. A session's is its own."""

@@ -1,12 +1,15 @@
 """CloudEvents 1.0 in structured JSON form, single or batch, read as events to append."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentbox.adapters.events.contract import NewEvent
+from agentbox.adapters.events.cloudevents import TYPE_PREFIX
+from agentbox.adapters.events.contract import Event, NewEvent
 from agentbox.api.problems import invalid
 
 MEDIA_TYPES = ("application/cloudevents+json", "application/cloudevents-batch+json")
+_SEQ, _HASH = re.compile(r"0|[1-9]\d{0,14}"), re.compile(r"[0-9a-f]{64}")
 _REQUIRED = ("id", "source", "specversion", "type")
 
 
@@ -15,6 +18,35 @@ def events_of(document: Any) -> Sequence[NewEvent]:
     if isinstance(document, list):
         return tuple(_event(row, f"/{index}") for index, row in enumerate(document))
     return (_event(document, ""),)
+
+
+def delivered(document: Any) -> Sequence[Event] | None:
+    """The records of a journal that another box delivers, as they stand there; None for other CloudEvents. Raises
+    ValidationError for what is neither."""
+    many = isinstance(document, list)
+    placed = [isinstance(row, Mapping) and "agentboxseq" in row for row in (document if many else [document])]
+    if not any(placed):
+        return None
+    return tuple(_record(row, f"/{n}" if many else "") for n, row in enumerate(document if many else [document]))
+
+
+def _record(row: Any, at: str) -> Event:
+    event = _event(row, at)
+    if "agentboxorigin" in row:
+        raise invalid(f"{at}/agentboxorigin", "names a third box: its records are taken from that box only")
+    if not event.type.startswith(TYPE_PREFIX):
+        raise invalid(f"{at}/type", f"must start with {TYPE_PREFIX}")
+    seq = row.get("agentboxseq")
+    if not isinstance(seq, str) or _SEQ.fullmatch(seq) is None:
+        raise invalid(f"{at}/agentboxseq", "must be a decimal number in a string")
+    wire = {
+        **event.to_wire(), "type": event.type.removeprefix(TYPE_PREFIX), "seq": int(seq), "ts": row.get("time"),
+        "trace_id": row.get("agentboxtrace"), "prev_hash": row.get("agentboxprev"), "hash": row.get("agentboxhash"),
+    }  # fmt: skip
+    for name, member in (("agentboxprev", "prev_hash"), ("agentboxhash", "hash")):
+        if not isinstance(wire[member], str) or _HASH.fullmatch(wire[member]) is None:
+            raise invalid(f"{at}/{name}", "must be 64 hex digits")
+    return Event.from_wire(wire)
 
 
 def _event(row: Any, at: str) -> NewEvent:

@@ -93,8 +93,12 @@ class EventsBody(Record):
 
 @record
 class Appended(Record):
+    """Of records that a box delivered the answer says its last one that is known here, too; then `first_seq` and `last_seq`
+    are -1 when all of them were."""
+
     first_seq: int
     last_seq: int
+    watermark: int | None = None
 
 
 @record

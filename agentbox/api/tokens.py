@@ -36,6 +36,7 @@ MIGRATIONS = (
     ) STRICT, WITHOUT ROWID;
     """,
     "ALTER TABLE tokens ADD COLUMN rate INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE tokens ADD COLUMN origin_box TEXT NOT NULL DEFAULT ''",
 )
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _BOUND = re.compile(r"[\x21-\x7e]{0,256}")
@@ -45,7 +46,7 @@ _log = structlog.get_logger()
 @record
 class NewToken(Record):
     """A token to be made. `ttl_s` None: it does not expire. A binding that is empty binds nothing. `rate` is in requests a
-    second, 0 = any number."""
+    second, 0 = any number. `origin_box` names the box whose journal it may deliver; without one it delivers none."""
 
     name: str
     scopes: tuple[str, ...]
@@ -54,6 +55,7 @@ class NewToken(Record):
     memory_prefix: str = ""
     event_source: str = ""
     rate: int = 0
+    origin_box: str = ""
 
 
 @record
@@ -70,6 +72,7 @@ class Token(Record):
     memory_prefix: str
     event_source: str
     rate: int
+    origin_box: str
 
     @property
     def caller(self) -> Caller:
@@ -77,6 +80,7 @@ class Token(Record):
         return Caller(
             f"urn:agentbox:token:{self.name}", frozenset(self.scopes), pod_prefix=self.pod_prefix,
             memory_prefix=self.memory_prefix, event_source=self.event_source, rate=self.rate,
+            origin_box=self.origin_box,
         )  # fmt: skip
 
 
@@ -137,6 +141,7 @@ class NamedTokens:
             id=uuid7(), name=wanted.name, scopes=tuple(sorted(set(wanted.scopes))), created_by=created_by, created_at=now,
             expires_at=None if wanted.ttl_s is None else now + timedelta(seconds=wanted.ttl_s), pod_prefix=wanted.pod_prefix,
             memory_prefix=wanted.memory_prefix, event_source=wanted.event_source, rate=wanted.rate,
+            origin_box=wanted.origin_box,
         )  # fmt: skip
         sha256 = hashlib.sha256(value.encode()).digest()
         await db.write(lambda db: _insert(db, token, sha256))
@@ -195,6 +200,6 @@ def _check(wanted: NewToken) -> None:
     if wanted.ttl_s is not None:
         check_range(wanted.ttl_s, "/ttl_s", (1, MAX_TTL))
     check_range(wanted.rate, "/rate", (0, MAX_RATE))
-    for name in ("pod_prefix", "memory_prefix", "event_source"):
+    for name in ("pod_prefix", "memory_prefix", "event_source", "origin_box"):
         if not _BOUND.fullmatch(getattr(wanted, name)):
             raise refuse(f"/{name}", "must be at most 256 printable ASCII characters without a space")

@@ -13,7 +13,7 @@ AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "adapters.beads.use": ("local-sqlite", "external-http", "external-pg", "off"),
     "adapters.pods.use": ("local-fs", "off"),
     "adapters.memory.use": ("local-sqlite", "external-pg", "off"),
-    "adapters.events.use": ("local-jsonl", "off"),
+    "adapters.events.use": ("local-jsonl", "external-http", "off"),
     "adapters.orchestrator.use": ("local-process", "external-stdio", "off"),
     "agents.*.enabled": (False,),
     "api.auth": ("token",),

@@ -8,8 +8,8 @@ FILTERS = ("types", "source", "subject", "agent_id", "session_id")
 EVENTS: tuple[Route, ...] = (
     Route(
         name="append_events", method="POST", path="/v1/events", scope=("events:write",), handler="events.append",
-        request="EventsBody", response="Appended", statuses=(201,), body_limit=None,
-        summary="Appends events, all or none: {events}, or CloudEvents, single or batch.",
+        request="EventsBody", response="Appended", statuses=(200, 201), body_limit=None,
+        summary="Appends events, all or none: {events}, or CloudEvents, single or batch. Records that a box delivers: 200 when all are known.",
     ),
     Route(
         name="read_events", method="GET", path="/v1/events", scope=READ, handler="events.read", response="EventBatch",
@@ -23,6 +23,10 @@ EVENTS: tuple[Route, ...] = (
     Route(
         name="head_event", method="GET", path="/v1/events/head", scope=READ, handler="events.head", response="Head",
         summary="Number and hash of the last event.",
+    ),
+    Route(
+        name="event_delivery", method="GET", path="/v1/events/delivery", scope=READ, handler="events.delivery",
+        response="Delivery", query=("limit",), summary="How far the sink of the events is, and what it refused for good.",
     ),
     Route(
         name="show_event", method="GET", path="/v1/events/{seq}", scope=READ, handler="events.show", response="Event",

@@ -139,6 +139,7 @@ ATTACKS: Mapping[str, tuple[Attack, Place]] = {
         on(ONE, lambda lines: rechained(lines, 5, data={"n": -1})), (ONE, 41, 40),
     ),
     "edit, chained and sealed": (seal_anew, (TWO, 1, 41)),
+    "another member before the hash": (on_line(THREE, 40, lambda line: rehashed(line, dog=1)), (THREE, 40, 121)),
     "another member": (on_line(THREE, 40, lambda line: rehashed(line, more=1)), (THREE, 40, 121)),
     "a member gone": (on_line(THREE, 40, replace(b'"subject":"s",', b"")), (THREE, 40, 121)),
     "another spelling": (on_line(ONE, 6, replace(b'"data":{', b'"data": {')), (ONE, 6, 5)),
@@ -187,6 +188,50 @@ ATTACKS: Mapping[str, tuple[Attack, Place]] = {
     "another hash before the beginning": (anchored(prev_hash="ab" * 32), (TWO, 1, 41)),
     "an anchor that is none": (anchored(first_seq="x"), (ANCHOR, 0, None)),
     "the anchor gone": (lambda d: [anchored()(d), remove(ANCHOR)(d)], (TWO, 1, 0)),
+}  # fmt: skip
+
+
+def renumbered(lines: Lines) -> Lines:
+    """Numbered and chained anew from the second on, as if they had always stood so."""
+    done = lines[:1]
+    for line in lines[1:]:
+        before = json.loads(done[-1])
+        done.append(rehashed(line, seq=before["seq"] + 1, prev_hash=before["hash"]))
+    return done
+
+
+def of_origin(at: int, **changes: Any) -> Attack:
+    """Other members in the origin of a record, and everything after it chained anew. `at` counts from 0."""
+    return on(ONE, lambda lines: rechained(lines, at, origin={**json.loads(lines[at])["origin"], **changes}))
+
+
+def _unnamed(lines: Lines) -> Lines:
+    """A delivered record as if it were of this box."""
+    record = json.loads(lines[3])
+    del record["origin"]
+    return renumbered([*lines[:3], rfc8785.dumps(record) + b"\n", *lines[4:]])
+
+
+# On a journal of one day: record 0 is its own, 1 to 5 are 0 to 4 of the box `one`, 6 tells of the gap before its 7 and 8,
+# which are 7 and 8 here too, 9 is its own. Each forgery chains all that follows anew, or the chain alone would tell.
+ORIGINS: Mapping[str, tuple[Attack, Place]] = {
+    "edit of an origin": (on_line(ONE, 4, replace(b'"box":"one"', b'"box":"two"')), (ONE, 4, 3)),
+    "another box": (of_origin(3, box="two"), (ONE, 4, 3)),
+    "another number": (of_origin(8, seq=9), (ONE, 9, 8)),
+    "another time": (of_origin(3, ts="2025-01-01T00:00:00.000Z"), (ONE, 4, 3)),
+    "another hash": (of_origin(8, hash="ab" * 32), (ONE, 9, 8)),
+    "another link": (of_origin(3, prev_hash="ab" * 32), (ONE, 4, 3)),
+    "another member of it": (of_origin(8, more=1), (ONE, 9, 8)),
+    "other words": (on(ONE, lambda lines: rechained(lines, 3, data={"n": 2, "said": "y"})), (ONE, 4, 3)),
+    "another speaker": (on(ONE, lambda lines: rechained(lines, 8, source="urn:x:two")), (ONE, 9, 8)),
+    "no origin": (on(ONE, _unnamed), (ONE, 5, 4)),
+    "one left out": (on(ONE, lambda lines: renumbered([*lines[:3], *lines[4:]])), (ONE, 4, 3)),
+    "one twice": (on(ONE, lambda lines: renumbered([*lines[:4], lines[3], *lines[4:]])), (ONE, 5, 4)),
+    "two exchanged": (on(ONE, lambda lines: renumbered([*lines[:3], lines[4], lines[3], *lines[5:]])), (ONE, 4, 3)),
+    "a gap left out": (on(ONE, lambda lines: renumbered([*lines[:6], *lines[7:]])), (ONE, 7, 6)),
+    "another gap": (
+        on(ONE, lambda lines: rechained(lines, 6, data={"box": "one", "first_seq": 5, "last_seq": 5})), (ONE, 8, 7),
+    ),
 }  # fmt: skip
 
 

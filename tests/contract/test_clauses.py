@@ -29,7 +29,6 @@ LATER = {
     "P16": "pods external-solid",
     "V14": "events external-http",
     "V15": "events external-http",
-    "V16": "events of a mesh host",
     "V17": "events external-http",
 }
 # Clauses whose test is not in the suite itself, and where it is.

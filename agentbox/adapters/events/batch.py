@@ -16,10 +16,13 @@ Done = list[tuple["Job", tuple[Event, ...]]]
 
 @dataclass(slots=True)
 class Job:
-    """One append: drafts, and who waits for them."""
+    """One append: drafts, and who waits for them. `box`: whose journal they were delivered from, "" = this one's.
+    `forget`: no append, but the number up to which sealed segments may go."""
 
     drafts: Sequence[chain.Draft]
     future: "Future[tuple[Event, ...]]"
+    box: str = ""
+    forget: int = -1
 
     @property
     def size(self) -> int:
@@ -37,6 +40,7 @@ class Batch:
     lines: list[bytes] = field(default_factory=list)
     size: int = 0
     keys: dict[bytes, Event] = field(default_factory=dict)
+    marks: dict[str, tuple[int, str]] = field(default_factory=dict)  # of the boxes whose records are among them
     starts: list[tuple[int, int]] = field(default_factory=list)  # (seq, offset in the batch)
 
     def link(self, draft: chain.Draft) -> Event:
@@ -52,8 +56,18 @@ class Batch:
 
 
 def key_of(draft: chain.Draft) -> bytes:
-    """(source, id) as the line spells them."""
+    """(source, id) as the line spells them; of a delivered record its place of origin."""
+    if (origin := draft.event.get("origin")) is not None:
+        return chain.key_of(origin)
     return draft.members["source"] + b',"id":' + draft.members["id"]
+
+
+def same(event: Event, draft: chain.Draft) -> bool:
+    """Whether both have one name: `key_of` without the chance that two share a number."""
+    origin = draft.event.get("origin")
+    if origin is not None:
+        return event.origin is not None and (event.origin.box, event.origin.seq) == (origin.box, origin.seq)
+    return event.origin is None and (event.source, event.id) == (draft.event["source"], draft.event["id"])
 
 
 def give(done: Done) -> None:

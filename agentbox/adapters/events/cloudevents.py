@@ -17,5 +17,6 @@ def cloud_event(event: Event) -> dict[str, Any]:
         "subject": wire["subject"], "datacontenttype": "application/json", "data": wire["data"], "agentboxseq": str(wire["seq"]),
         "agentboxhash": wire["hash"], "agentboxprev": wire["prev_hash"], "agentboxagent": wire["agent_id"],
         "agentboxsession": wire["session_id"], "agentboxtrace": wire["trace_id"],
+        "agentboxorigin": None if event.origin is None else event.origin.box,
     }  # fmt: skip
     return {name: value for name, value in found.items() if value is not None}

@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from agentbox.adapters.wire import JsonObj, Record, record
 
-CONTRACT_VERSION = "1.0.0"
+CONTRACT_VERSION = "1.1.0"
 GENESIS = "0" * 64
 MAX_DATA = 64 << 10  # bytes of one event's data as RFC 8785
 LIMIT = (1, 1000)
@@ -26,8 +26,21 @@ class NewEvent(Record):
 
 
 @record
+class Origin(Record):
+    """Where a record that another box delivered stands in the journal of that box. `hash` is over the record as it stands
+    there, with `seq` and `ts` from here."""
+
+    box: str
+    seq: int
+    ts: datetime
+    prev_hash: str
+    hash: str
+
+
+@record
 class Event(Record):
-    """An event as stored. `hash` = hex SHA-256 of ascii(prev_hash) and the RFC 8785 form of the rest."""
+    """An event as stored. `hash` = hex SHA-256 of ascii(prev_hash) and the RFC 8785 form of the rest. `origin` None: of this
+    box; then the member is absent on the wire and in the journal."""
 
     seq: int
     id: str
@@ -41,6 +54,14 @@ class Event(Record):
     data: JsonObj
     prev_hash: str
     hash: str
+    origin: Origin | None = None
+
+    def to_wire(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        wire = Record.to_wire(self)
+        if self.origin is None:
+            del wire["origin"]
+        return wire
 
 
 @record
@@ -102,8 +123,47 @@ class VerifyReport(Record):
     error: VerifyError | None = None
 
 
+@record
+class Received(Record):
+    """What became of records of another box. `stored` of them are new here; `watermark` is the last one known of that box.
+    `first_seq` and `last_seq` are of this journal, -1 when nothing was stored."""
+
+    stored: int
+    watermark: int
+    first_seq: int = -1
+    last_seq: int = -1
+
+
+@record
+class DeadLetter(Record):
+    """A record that the sink refused for good, with the status of its answer and the sentence in it."""
+
+    seq: int
+    id: str
+    type: str
+    status: int
+    reason: str
+    at: datetime
+
+
+@record
+class Delivery(Record):
+    """How far the sink of the events is. `cursor` is the last record that it has, -1 before the first. `held` says what a
+    person must do something about, `trouble` why it waits; "" for nothing. `dead` are all dead letters, `letters` the newest.
+    `sink` is false where events go nowhere else."""
+
+    sink: bool = False
+    cursor: int = -1
+    undelivered: int = 0
+    oldest_s: float = 0.0
+    held: str = ""
+    trouble: str = ""
+    dead: int = 0
+    letters: tuple[DeadLetter, ...] = ()
+
+
 class Events(Protocol):
-    """The slot. Clauses V1 to V13 bind every implementation."""
+    """The slot. Clauses V1 to V13 and V16 bind every implementation."""
 
     async def append(self, events: Sequence[NewEvent]) -> tuple[Event, ...]:
         """All or none, contiguous; returns once durable (capability `durable`)."""
@@ -121,7 +181,18 @@ class Events(Protocol):
 
     async def verify(self, *, from_seq: int = 0) -> VerifyReport: ...
 
+    async def receive(self, box: str, records: Sequence[Event]) -> Received:
+        """Records as another box has them, in its order: stored here with `origin`, each once (V16). All or none."""
+        ...
+
+    async def delivery(self, *, limit: int = 100) -> Delivery:
+        """How far the sink is, with at most that many dead letters."""
+        ...
+
 
 RECORDS: Mapping[str, type[Record]] = {
-    kind.__name__: kind for kind in (NewEvent, Event, EventFilter, EventBatch, VerifyError, VerifyReport)
-}
+    kind.__name__: kind
+    for kind in (
+        NewEvent, Origin, Event, EventFilter, EventBatch, VerifyError, VerifyReport, Received, DeadLetter, Delivery,
+    )
+}  # fmt: skip

@@ -7,9 +7,9 @@ import rfc8785
 
 from agentbox.adapters.context import CallContext
 from agentbox.adapters.events import chain
-from agentbox.adapters.events.contract import NewEvent
+from agentbox.adapters.events.contract import Event, NewEvent
 from agentbox.adapters.text import check_text
-from agentbox.adapters.wire import refuse, to_wire
+from agentbox.adapters.wire import JsonObj, refuse, to_wire
 
 _TYPE = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _LONGEST = 512
@@ -17,8 +17,6 @@ _LONGEST = 512
 
 def draft_of(event: NewEvent, caller: CallContext, box: str, new_id: str, at: str = "") -> chain.Draft:
     """Raises ValidationError or ValueTooLarge, with a pointer below `at`."""
-    if not isinstance(event.type, str) or len(event.type) > 128 or _TYPE.fullmatch(event.type) is None:
-        raise refuse(f"{at}/type", "must be dotted lower case, at most 128 characters")
     members: dict[str, Any] = {
         "id": event.id if event.id is not None else new_id,
         "type": event.type,
@@ -28,9 +26,22 @@ def draft_of(event: NewEvent, caller: CallContext, box: str, new_id: str, at: st
         "session_id": event.session_id if event.session_id is not None else caller.session_id,
         "trace_id": caller.trace_id,
     }
+    return _drafted(members, event.data, at)
+
+
+def draft_of_record(event: Event, at: str) -> chain.Draft:
+    """As `draft_of`, for a record that has every member already."""
+    names = ("id", "type", "source", "subject", "agent_id", "session_id", "trace_id")
+    return _drafted({name: getattr(event, name) for name in names}, event.data, at)
+
+
+def _drafted(members: dict[str, Any], data: JsonObj, at: str) -> chain.Draft:
+    kind = members["type"]
+    if not isinstance(kind, str) or len(kind) > 128 or _TYPE.fullmatch(kind) is None:
+        raise refuse(f"{at}/type", "must be dotted lower case, at most 128 characters")
     for name, text in members.items():
         if text is not None:
             check_text(text, f"{at}/{name}", longest=_LONGEST)
     spelled = {name: rfc8785.dumps(text) for name, text in members.items()}
-    spelled["data"] = chain.canonical_data(event.data)
-    return chain.Draft({**members, "data": to_wire(event.data)}, spelled)
+    spelled["data"] = chain.canonical_data(data)
+    return chain.Draft({**members, "data": to_wire(data)}, spelled)

@@ -11,7 +11,7 @@ from agentbox.adapters.base import Deps, SlotConfig
 from agentbox.adapters.errors import AdapterError
 from agentbox.adapters.events import recovery
 from agentbox.adapters.events.chain import Draft
-from agentbox.adapters.events.contract import NewEvent
+from agentbox.adapters.events.contract import NewEvent, VerifyReport
 from agentbox.adapters.events.drafts import draft_of
 from agentbox.adapters.events.lock import WriterLock
 from agentbox.adapters.events.reader import Reader
@@ -76,6 +76,11 @@ class Live:
             return "the disk is full"
         return "the journal has reached adapters.events.max_size" if self.writer.full else ""
 
+    def verify(self, from_seq: int) -> VerifyReport:
+        """Of everything up to the newest record now."""
+        with self.writer.readers.reading():
+            return verify(self._cfg.directory, from_seq=from_seq, until=self.journal.head[0], stop=self.stopping.is_set)
+
     def _own(self, type: str, data: dict[str, Any]) -> Draft:
         """A record of the journal about itself."""
         return draft_of(NewEvent(type=type, data=data), context.CORE, self._cfg.box, self._deps.ids())
@@ -85,7 +90,8 @@ class Live:
         until = self.journal.checked_from - 1
         if until < self.journal.first_seq:
             return
-        report = verify(self._cfg.directory, until=until, stop=self._rest)
+        with self.writer.readers.reading():
+            report = verify(self._cfg.directory, until=until, stop=self._rest)
         if report.error is not None and not self.stopping.is_set():
             error = report.error
             recovery.remember_damage(self._cfg.directory, error.file, error.line, error.seq, error.reason)

@@ -9,11 +9,22 @@ from agentbox.adapters.base import Adapter, Deps, Health, SlotConfig
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError, SlotUnavailable
 from agentbox.adapters.events.batch import Job
-from agentbox.adapters.events.contract import ALL, LIMIT, Event, EventBatch, EventFilter, NewEvent, VerifyReport
+from agentbox.adapters.events.contract import (
+    ALL,
+    CONTRACT_VERSION,
+    LIMIT,
+    Delivery,
+    Event,
+    EventBatch,
+    EventFilter,
+    NewEvent,
+    Received,
+    VerifyReport,
+)
 from agentbox.adapters.events.drafts import draft_of
 from agentbox.adapters.events.live import Live
-from agentbox.adapters.events.verify import verify
-from agentbox.adapters.text import check_range
+from agentbox.adapters.events.received import draft_of_delivered
+from agentbox.adapters.text import check_range, check_text
 from agentbox.adapters.threads import in_thread
 from agentbox.adapters.wire import refuse
 
@@ -25,6 +36,7 @@ class LocalJsonlEvents(Adapter):
 
     slot = "events"
     impl = "local-jsonl"
+    contract_version = CONTRACT_VERSION
     exclusive = True
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
@@ -96,10 +108,41 @@ class LocalJsonlEvents(Adapter):
 
     async def verify(self, *, from_seq: int = 0) -> VerifyReport:
         live = self._require()
-        until, directory = live.journal.head[0], self.cfg.directory
-        return await asyncio.get_running_loop().run_in_executor(
-            live.pool, lambda: verify(directory, from_seq=from_seq, until=until, stop=live.stopping.is_set)
-        )
+        return await asyncio.get_running_loop().run_in_executor(live.pool, live.verify, from_seq)
+
+    async def receive(self, box: str, records: Sequence[Event]) -> Received:
+        live = self._require()
+        if not box or len(records) > LIMIT[1]:
+            raise refuse("/records", f"must be at most {LIMIT[1]} records of a box with a name")
+        drafts = [draft_of_delivered(record, check_text(box, "/box"), f"/{n}") for n, record in enumerate(records)]
+        future: Future[tuple[Event, ...]] = Future()
+        live.writer.put(Job(drafts, future, box=box))
+        stored = await asyncio.wrap_future(future)
+        watermark, _ = live.journal.marks.get(box, (-1, ""))
+        if not stored:
+            return Received(stored=0, watermark=watermark)
+        count = sum(event.origin is not None for event in stored)
+        return Received(stored=count, watermark=watermark, first_seq=stored[0].seq, last_seq=stored[-1].seq)
+
+    async def delivery(self, *, limit: int = 100) -> Delivery:
+        """To nobody."""
+        self._require()
+        return Delivery()
+
+    async def beyond(self, seq: int) -> None:
+        """Returns once there is a record after that one."""
+        while self._require().journal.head[0] <= seq:
+            assert self._changed is not None, "it is there while the journal is open"
+            await self._changed.wait()
+
+    def before_first(self) -> int:
+        """The number before that of the oldest record kept."""
+        return self._require().journal.first_seq - 1
+
+    def forget(self, seq: int) -> None:
+        """Removes, soon, the sealed segments whose records all stand at or before that one."""
+        if self._live is not None:
+            self._live.writer.forget(seq)
 
     async def _follow(self, at: int, flt: EventFilter) -> AsyncGenerator[Event]:
         while True:
@@ -120,7 +163,7 @@ class LocalJsonlEvents(Adapter):
     def _require(self) -> Live:
         if self._live is None:
             raise SlotUnavailable(
-                "cannot use events: the journal is not open", slot="events", impl=self.impl, since=None
+                "cannot use events: the journal is not open", slot="events", impl=self.cfg.use, since=None
             )
         if self._live.damage is not None:
             raise self._live.damage

@@ -1,7 +1,10 @@
-"""One writer a journal: an exclusive `flock` held while it is open."""
+"""One writer a journal: an exclusive `flock` held while it is open. And its files stay while somebody reads them all."""
 
 import fcntl
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from agentbox.adapters.errors import SlotUnavailable
@@ -44,3 +47,28 @@ class WriterLock:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+class WholeReaders:
+    """Those who read every file of an open journal. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """No file goes while the body runs."""
+        with self._lock:
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= 1
+
+    @contextmanager
+    def none(self) -> Iterator[bool]:
+        """Whether nobody reads; nobody begins while the body runs."""
+        with self._lock:
+            yield self._count == 0

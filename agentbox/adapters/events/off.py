@@ -1,6 +1,6 @@
 """The events slot, off."""
 
-from agentbox.adapters.events.contract import Events
+from agentbox.adapters.events.contract import CONTRACT_VERSION, Events
 from agentbox.adapters.off import Off
 
 
@@ -8,4 +8,5 @@ class OffEvents(Off):
     """Refuses every method of `Events`."""
 
     slot = "events"
+    contract_version = CONTRACT_VERSION
     contract = Events

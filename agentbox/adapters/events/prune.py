@@ -1,9 +1,10 @@
 """Removes the oldest sealed segments of a journal, and writes down where it begins from then on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agentbox.adapters.events.lock import WriterLock
+from agentbox.adapters.events.recovery import Journal
 from agentbox.adapters.events.segments import (
     ANCHOR,
     damaged,
@@ -57,9 +58,32 @@ def _prune(directory: Path, old: Old, *, dry_run: bool) -> tuple[int, list[str]]
         removed.append(path)
         first_seq, prev_hash = seal["last_seq"] + 1, seal["hash"]
     if removed and not dry_run:
-        write_whole(directory / ANCHOR, canonical_json({"first_seq": first_seq, "prev_hash": prev_hash}) + b"\n")
-        for path in removed:  # the segment last: a seal without its segment would be damage
-            for part in (path.with_suffix(".seal.json"), path.with_suffix(".idx"), path.with_suffix(".torn"), path):
-                part.unlink(missing_ok=True)
-            sync_directory(directory)
+        _note_beginning(directory, first_seq, prev_hash)
+        _remove(directory, removed)
     return first_seq, [path.name for path in removed]
+
+
+def drop_delivered(journal: Journal, seq: int) -> None:
+    """Removes the sealed segments of an open journal that end at or before that record; its writer calls it, and nobody may
+    be reading every file meanwhile. A reader that stands in one of them gets CursorExpired. Raises OSError."""
+    segments, count = journal.segments, 0
+    while count + 1 < len(segments) and segments[count + 1].first_seq <= seq + 1 and segments[count].seal.exists():
+        count += 1
+    if not count:
+        return
+    first, gone = segments[count], [segment.path for segment in segments[:count]]
+    size = sum(path.stat().st_size for path in gone)
+    _note_beginning(journal.directory, first.first_seq, first.first_prev)
+    journal.first_seq, journal.segments, journal.size = first.first_seq, segments[count:], journal.size - size
+    _remove(journal.directory, gone)
+
+
+def _note_beginning(directory: Path, first_seq: int, prev_hash: str) -> None:
+    write_whole(directory / ANCHOR, canonical_json({"first_seq": first_seq, "prev_hash": prev_hash}) + b"\n")
+
+
+def _remove(directory: Path, segments: Sequence[Path]) -> None:
+    for path in segments:  # the segment last: a seal without its segment would be damage
+        for part in (path.with_suffix(".seal.json"), path.with_suffix(".idx"), path.with_suffix(".torn"), path):
+            part.unlink(missing_ok=True)
+        sync_directory(directory)

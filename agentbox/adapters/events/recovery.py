@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agentbox.adapters.events import chain
 from agentbox.adapters.events.contract import GENESIS
+from agentbox.adapters.events.received import Mark, load_marks
 from agentbox.adapters.events.segments import (
     EVERY,
     SEALED,
@@ -46,6 +47,7 @@ class Journal:
     checked_from: int = 0  # what lies before was not checked yet
     keys: deque[tuple[bytes, int]] = field(default_factory=lambda: deque(maxlen=KEYS))
     torn: tuple[str, int, str] | None = None  # segment, bytes, sha256 of what was cut
+    marks: dict[str, Mark] = field(default_factory=dict)  # box -> the last record that it delivered
 
 
 def key_number(key: bytes) -> int:
@@ -59,7 +61,7 @@ def load(directory: Path) -> Journal:
     Raises IntegrityError for any other damage, and then has changed nothing.
     """
     first_seq, first_prev = read_anchor(directory)
-    journal = Journal(directory, first_seq, head=(first_seq - 1, first_prev))
+    journal = Journal(directory, first_seq, head=(first_seq - 1, first_prev), marks=load_marks(directory))
     for path in kept_files(directory, first_seq):
         _add(journal, path)
     _recheck_damage(journal)
@@ -123,6 +125,8 @@ def _read(journal: Journal, segment: Segment, seq: int, *, last: bool) -> tuple[
             expected, offset = expected + 1, offset + len(line) + 1
             journal.keys.append((found.key, found.seq))
             journal.last_ts = datetime.fromisoformat(found.ts)
+            if (origin := found.origin) is not None and origin.seq > journal.marks.get(origin.box, (-1, ""))[0]:
+                journal.marks[origin.box] = origin.seq, origin.hash
     return offset, line.endswith(b'"type":"%b"}' % SEALED.encode())
 
 

@@ -3,8 +3,9 @@
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from agentbox.adapters.errors import IntegrityError, NotFound
 from agentbox.adapters.events import chain
@@ -12,6 +13,7 @@ from agentbox.adapters.events.contract import GENESIS, VerifyError, VerifyReport
 from agentbox.adapters.events.segments import SEALED, kept_files, lines, read_anchor, read_seal, seal_of
 
 Stop = Callable[[], bool]
+GAP = "mesh.gap"
 
 
 @dataclass(slots=True)
@@ -24,6 +26,11 @@ class _Walk:
     first_seq: int = -1
     anchor: tuple[int, str] | None = None
     anchored: bool = False
+    boxes: dict[str, tuple[int, str]] = field(
+        default_factory=dict
+    )  # the last record seen of each box that delivers here
+    partial: bool = False  # there are records before the first one seen
+    gap: Any = None  # data of the record before, where that was `mesh.gap`
 
 
 class _Broken(Exception):
@@ -51,7 +58,7 @@ def verify(
     walk = _Walk(-1, GENESIS, anchor=anchor)
     try:
         first_seq, prev_hash = read_anchor(directory)
-        walk.seq, walk.hash = first_seq - 1, prev_hash
+        walk.seq, walk.hash, walk.partial = first_seq - 1, prev_hash, first_seq > 0
         _missing(directory)
         files = kept_files(directory, first_seq)
         for number, path in enumerate(files):
@@ -92,7 +99,7 @@ def _skip(path: Path, walk: _Walk, from_seq: int) -> bool:
     seal = read_seal(path.with_suffix(".seal.json"))
     if seal is None or seal["last_seq"] >= from_seq:
         return False
-    walk.seq, walk.hash = seal["last_seq"], seal["hash"]
+    walk.seq, walk.hash, walk.partial = seal["last_seq"], seal["hash"], True
     return True
 
 
@@ -145,6 +152,7 @@ def _record(path: Path, number: int, line: bytes, walk: _Walk, *, whole: bool) -
     if not chain.canonical(line):
         raise _at(path, number, expected, "the record is not in the form of RFC 8785")
     walk.seq, walk.hash, walk.ts = found.seq, found.hash, found.ts
+    _check_origin(path, number, line, found, walk)
     if walk.first_seq < 0:
         walk.first_seq = found.seq
     if walk.anchor is not None and walk.anchor[0] == found.seq:
@@ -152,6 +160,22 @@ def _record(path: Path, number: int, line: bytes, walk: _Walk, *, whole: bool) -
             raise _at(path, number, expected, "its hash is not that of the anchor")
         walk.anchored = True
     return found.type
+
+
+def _check_origin(path: Path, number: int, line: bytes, found: chain.Line, walk: _Walk) -> None:
+    """A delivered record is what its own box wrote, and follows on the one before of that box, or on the word of a gap."""
+    origin, gap = found.origin, walk.gap
+    walk.gap = json.loads(line)["data"] if found.type == GAP and origin is None else None
+    if origin is None:
+        return
+    if chain.hash_at_origin(chain.event_of(line)) != origin.hash:
+        raise _at(path, number, found.seq, "its hash at its origin is not that of what it says")
+    last = walk.boxes.get(origin.box, None if walk.partial else (-1, GENESIS))
+    told = {"box": origin.box, "first_seq": last[0] + 1, "last_seq": origin.seq - 1} if last is not None else None
+    follows = last is not None and (origin.seq, origin.prev_hash) == (last[0] + 1, last[1])
+    if last is not None and not follows and (origin.seq <= last[0] + 1 or gap != told):
+        raise _at(path, number, found.seq, "it does not follow on the last record of its origin")
+    walk.boxes[origin.box] = origin.seq, origin.hash
 
 
 def _settle_anchor(directory: Path, walk: _Walk, first_kept: int) -> None:

@@ -13,8 +13,12 @@ from agentbox.adapters.base import Clock
 from agentbox.adapters.errors import AdapterError, QuotaExceeded
 from agentbox.adapters.events import chain
 from agentbox.adapters.events.active import ActiveFile, broken
-from agentbox.adapters.events.batch import Batch, Done, Job, give, key_of, refusal, tell
+from agentbox.adapters.events.batch import Batch, Done, Job, give, key_of, refusal, same, tell
 from agentbox.adapters.events.contract import MAX_DATA, Event
+from agentbox.adapters.events.lock import WholeReaders
+from agentbox.adapters.events.prune import drop_delivered
+from agentbox.adapters.events.received import EVERY as MARK_EVERY
+from agentbox.adapters.events.received import fresh, save_marks
 from agentbox.adapters.events.recovery import KEYS, Journal, key_number
 from agentbox.adapters.events.segments import (
     EVERY,
@@ -52,6 +56,8 @@ class Writer:
         self._sealing: Segment | None = None  # its last record is the sealing one, its seal is not written
         self._warned = journal.size >= WARN_AT * max_size
         self._bug: AdapterError | None = None
+        self._marked = journal.head[0]  # the record up to which `origins.json` knows every box
+        self.readers = WholeReaders()
         self._thread = threading.Thread(target=self._run, name="events-writer", daemon=True)
 
     def start(self) -> None:
@@ -68,6 +74,12 @@ class Writer:
         """Writes what waits and ends the thread."""
         self._jobs.put(None)
         self._thread.join()
+
+    def forget(self, seq: int) -> None:
+        """Removes, soon, the sealed segments that end at or before that record, unless somebody reads the whole journal."""
+        segments = self._journal.segments
+        if len(segments) > 1 and segments[1].first_seq <= seq + 1:
+            self._jobs.put(Job((), Future(), forget=seq))
 
     @property
     def full(self) -> bool:
@@ -93,6 +105,7 @@ class Writer:
             if self._file.dirty and (ended or time.monotonic() - self._file.synced >= INTERVAL):
                 with suppress(OSError):  # `failure` tells every later append
                     self._file.sync()
+        self._mark()
         self._file.close()
 
     def _take(self) -> tuple[list[Job], bool]:
@@ -127,14 +140,18 @@ class Writer:
         done: Done = []
         batch = self._batch()
         for job in jobs:
+            if job.forget >= 0:
+                self._forget(job.forget)
+                continue
             try:
                 self._admit(batch, job)
+                batch = self._placed(batch, done)
+                drafts = self._fresh(batch, job) if job.box else job.drafts
             except AdapterError as error:
                 job.future.set_exception(error)
                 continue
-            batch = self._placed(batch, done)
             # One whose (source, id) is known already gets the record that has it.
-            done.append((job, tuple(self._known(batch, draft) or batch.link(draft) for draft in job.drafts)))
+            done.append((job, tuple(self._known(batch, draft) or batch.link(draft) for draft in drafts)))
         self._commit(batch)
         give(done)
 
@@ -163,15 +180,23 @@ class Writer:
         batch.ts = now
         return batch
 
+    def _fresh(self, batch: Batch, job: Job) -> Sequence[chain.Draft]:
+        """What is new of a delivery, with what it lacks. Raises OriginConflict."""
+        known = batch.marks.get(job.box, self._journal.marks.get(job.box))
+        drafts, mark = fresh(job.drafts, known, lambda draft: self._known(batch, draft), self._own)
+        if mark is not None:
+            batch.marks[job.box] = mark
+        return drafts
+
     def _known(self, batch: Batch, draft: chain.Draft) -> Event | None:
         key = key_of(draft)
         if (event := batch.keys.get(key)) is not None:
             return event
         seq = self._recent.get(key_number(key))
-        if seq is None:
+        if seq is None or seq < self._journal.first_seq:
             return None
         event = self.record(seq)
-        return event if (event.source, event.id) == (draft.event["source"], draft.event["id"]) else None
+        return event if same(event, draft) else None
 
     def _commit(self, batch: Batch) -> None:
         """Writes and syncs, then moves the end of the chain. Raises OSError, and then the end is where it was."""
@@ -188,6 +213,9 @@ class Writer:
             if (seq - segment.first_seq) % EVERY == 0:
                 note_checkpoint(segment, seq, before + offset)
         self._journal.head = batch.seq, batch.hash
+        self._journal.marks.update(batch.marks)
+        if batch.seq - self._marked >= MARK_EVERY:
+            self._mark()
         self._remember(batch)
         self._published()
 
@@ -226,7 +254,21 @@ class Writer:
             self._sealing = segment
         if self._file.dirty:
             self._file.sync()
+        self._mark()
         write_seal(segment, *self._journal.head)
+
+    def _mark(self) -> None:
+        """Opening reads the newest records and derives the rest from here, so that a failure now is none."""
+        if self._journal.marks and self._marked < self._journal.head[0]:
+            with suppress(OSError):
+                save_marks(self._journal.directory, self._journal.marks)
+                self._marked = self._journal.head[0]
+
+    def _forget(self, seq: int) -> None:
+        """Readers find the new beginning before the old files go."""
+        with self.readers.none() as nobody, suppress(OSError):
+            if nobody:
+                drop_delivered(self._journal, seq)
 
     def _warn(self) -> None:
         """Once, when the journal has grown to 80 % of what it may."""

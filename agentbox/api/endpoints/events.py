@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator, Sequence
 
-from agentbox.adapters.errors import NotFound
-from agentbox.adapters.events.contract import LIMIT, EventFilter, NewEvent
+from agentbox.adapters.errors import NotFound, PermissionDenied
+from agentbox.adapters.events.contract import LIMIT, Event, EventFilter, NewEvent
 from agentbox.adapters.wire import to_wire
 from agentbox.api.bindings import bound_source
 from agentbox.api.call import Call
-from agentbox.api.cloudevents import MEDIA_TYPES, events_of
+from agentbox.api.cloudevents import MEDIA_TYPES, delivered, events_of
 from agentbox.api.naming import check_type, own_or_admin
 from agentbox.api.problems import invalid
 from agentbox.api.records import Appended, EventsBody, Head, VerifyBody
@@ -18,7 +18,9 @@ DEFAULT_PAGE = 100
 
 
 async def append(call: Call) -> Reply:
-    """All or none."""
+    """All or none. Records that a box delivers from its own journal are stored as its, each once."""
+    if _is_cloud(call) and (records := delivered(call.body)) is not None:
+        return await _deliver(call, records)
     given = _given(call)
     if not given:
         raise invalid("/events", "must hold at least one event")
@@ -29,8 +31,22 @@ async def append(call: Call) -> Reply:
     return Reply(Appended(first_seq=done[0].seq, last_seq=done[-1].seq), status=201)
 
 
+async def _deliver(call: Call, records: Sequence[Event]) -> Reply:
+    if not call.caller.delivers:
+        raise PermissionDenied(
+            "cannot take records of a journal: the token is bound to no box; make one with --origin-box", scope="events:origin"
+        )  # fmt: skip
+    done = await call.services.container.events.receive(call.caller.delivers, records)
+    answer = Appended(first_seq=done.first_seq, last_seq=done.last_seq, watermark=done.watermark)
+    return Reply(answer, status=201 if done.stored else 200)
+
+
+def _is_cloud(call: Call) -> bool:
+    return call.headers["content-type"].partition(";")[0].strip().lower() in MEDIA_TYPES
+
+
 def _given(call: Call) -> Sequence[NewEvent]:
-    if call.headers["content-type"].partition(";")[0].strip().lower() in MEDIA_TYPES:
+    if _is_cloud(call):
         return events_of(call.body)
     return call.record(EventsBody).events
 
@@ -65,6 +81,11 @@ async def show(call: Call) -> Reply:
 async def head(call: Call) -> Reply:
     seq, digest = await call.services.container.events.head()
     return Reply(Head(seq=seq, hash=digest))
+
+
+async def delivery(call: Call) -> Reply:
+    limit = call.integer("limit", DEFAULT_PAGE, 0, LIMIT[1])
+    return Reply(await call.services.container.events.delivery(limit=limit))
 
 
 async def verify(call: Call) -> Reply:

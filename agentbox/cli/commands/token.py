@@ -37,6 +37,7 @@ def command() -> None:
 @click.option("--pod-prefix", default="", metavar="P", help="Only pods whose path starts so.")
 @click.option("--memory-prefix", default="", metavar="N", help="Only memory namespaces that start so.")
 @click.option("--event-source", default="", metavar="S", help="The one source its events may have.")
+@click.option("--origin-box", default="", metavar="B", help="The box whose journal it may deliver here.")
 @click.option(
     "--rate", type=click.IntRange(0), default=0, metavar="N", help="At most N requests a second; 0: any number."
 )
@@ -50,11 +51,12 @@ def create(
     pod_prefix: str,
     memory_prefix: str,
     event_source: str,
+    origin_box: str,
 ) -> None:
     """Make a token and show its value, this once: the box keeps only a hash of it."""
     body = {
         "name": name, "scopes": list(scopes), "ttl_s": expires, "pod_prefix": pod_prefix, "memory_prefix": memory_prefix,
-        "event_source": event_source, "rate": rate,
+        "event_source": event_source, "rate": rate, "origin_box": origin_box,
     }  # fmt: skip
     with cli.client() as client:
         made = client.call("create_token", body=body)

@@ -1,4 +1,4 @@
-"""The contract suite of the events slot: V1 to V13 as far as an implementation with a local journal keeps them."""
+"""The contract suite of the events slot: V1 to V13 and V16 as far as an implementation with a local journal keeps them."""
 
 from typing import Any
 
@@ -8,10 +8,11 @@ from agentbox.testing.contracts.events_append import AppendClauses
 from agentbox.testing.contracts.events_common import new
 from agentbox.testing.contracts.events_files import FileClauses
 from agentbox.testing.contracts.events_read import ReadClauses
+from agentbox.testing.contracts.events_received import ReceivedClauses, journal_of
 from agentbox.testing.contracts.events_recovery import RecoveryClauses
 
 
-class EventsContract(AppendClauses, ReadClauses, FileClauses, RecoveryClauses, CommonContract):
+class EventsContract(AppendClauses, ReadClauses, ReceivedClauses, FileClauses, RecoveryClauses, CommonContract):
     """All of them."""
 
     contract = Events
@@ -21,8 +22,11 @@ class EventsContract(AppendClauses, ReadClauses, FileClauses, RecoveryClauses, C
         "subscribe": ((), {}),
         "head": ((), {}),
         "verify": ((), {}),
+        "receive": (("one", journal_of(1)), {}),
+        "delivery": ((), {}),
     }
 
     async def use(self, adapter: Any) -> list[Any]:
         events = await adapter.append([new(), new(subject="s")])
-        return [*events, await adapter.read(), await adapter.verify()]
+        received = await adapter.receive("one", journal_of(2))
+        return [*events, received, await adapter.read(), await adapter.verify(), await adapter.delivery()]

@@ -17,7 +17,8 @@ from agentbox.adapters.events.contract import NewEvent
 from agentbox.adapters.events.prune import prune
 from agentbox.adapters.events.verify import verify
 from agentbox.testing.clock import ManualClock
-from agentbox.testing.forgery import ATTACKS, CUTS, ONE, SEAL_ONE, SEAL_TWO, THREE, TWO, on, put, remove
+from agentbox.testing.contracts.events_received import journal_of
+from agentbox.testing.forgery import ATTACKS, CUTS, ONE, ORIGINS, SEAL_ONE, SEAL_TWO, THREE, TWO, on, put, remove
 from agentbox.testing.local_store import LocalStore
 
 ALONE = Path(__file__).resolve().parents[3] / "contrib" / "verify_journal.py"
@@ -72,6 +73,34 @@ def test_every_attack_is_found_at_its_place(alone, journal, name):
     """File, line and record of the first damage, by both verifiers."""
     assert both(alone, journal) is None
     attack, place = ATTACKS[name]
+    attack(journal)
+    assert both(alone, journal) == place
+
+
+@pytest.fixture(scope="session")
+def delivered(tmp_path_factory):
+    """A journal of a day that holds records of another box."""
+    prefix = tmp_path_factory.mktemp("delivered")
+
+    async def write():
+        store = LocalStore("events", "local-jsonl", prefix, clock=ManualClock())
+        adapter, sent = await store.open(), journal_of(9)
+        await adapter.append([NewEvent(type="test.thing", data={})])
+        await adapter.receive("one", sent[:5])
+        await adapter.receive("one", sent[7:])
+        await adapter.append([NewEvent(type="test.thing", data={"origin": {"box": "one", "hash": "x"}})])
+        await store.close_all()
+        return store.directory
+
+    return asyncio.run(write())
+
+
+@pytest.mark.parametrize("name", ORIGINS)
+def test_every_forgery_of_an_origin_is_found_at_its_place(alone, delivered, tmp_path, name):
+    """Though the chain is made anew after each: what a box delivered carries the hashes of its own journal."""
+    journal = shutil.copytree(delivered, tmp_path / "events")
+    assert both(alone, journal) is None
+    attack, place = ORIGINS[name]
     attack(journal)
     assert both(alone, journal) == place
 
@@ -169,4 +198,4 @@ def test_it_runs_alone(journal):
 
 def test_it_is_small():
     """A file that an auditor reads before trusting it."""
-    assert len(ALONE.read_text().splitlines()) < 150
+    assert len(ALONE.read_text().splitlines()) < 200

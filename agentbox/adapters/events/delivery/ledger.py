@@ -1,0 +1,71 @@
+"""`delivery.db`: the last record that the sink has, and the records that it refused for good."""
+
+from datetime import datetime
+from pathlib import Path
+
+import apsw
+
+from agentbox import clock
+from agentbox.adapters.events.contract import DeadLetter, Event
+from agentbox.adapters.sqlite import Database, row, rows
+
+FILE = "delivery.db"
+MIGRATIONS = (
+    """
+    CREATE TABLE cursor (one INTEGER PRIMARY KEY CHECK (one = 0), seq INTEGER NOT NULL, hash TEXT NOT NULL) STRICT;
+    CREATE TABLE dead (
+        seq INTEGER NOT NULL, hash TEXT NOT NULL, id TEXT NOT NULL, type TEXT NOT NULL, status INTEGER NOT NULL,
+        reason TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (seq, hash)
+    ) STRICT, WITHOUT ROWID;
+    """,
+)
+_MOVE = "INSERT OR REPLACE INTO cursor VALUES (0, ?, ?)"
+_NEWEST = "SELECT seq, id, type, status, reason, at FROM dead ORDER BY seq DESC LIMIT ?"
+
+
+class Ledger:
+    """An open `delivery.db`. `seq` and `hash` are those of the last record that was taken or refused; -1 and "" before."""
+
+    def __init__(self, directory: Path, impl: str) -> None:
+        self._db = Database(directory / FILE, MIGRATIONS, "events", impl)
+        self.seq, self.hash = -1, ""
+        self.dead = 0
+
+    async def open(self) -> None:
+        """Raises BackendError for a file that is no database, or one of a newer release."""
+        await self._db.open()
+        found, count = await self._db.read(
+            lambda db: (row(db, "SELECT seq, hash FROM cursor"), row(db, "SELECT count(*) FROM dead"))
+        )
+        self.seq, self.hash = found or (-1, "")
+        self.dead = 0 if count is None else int(count[0])
+
+    async def close(self) -> None:
+        """May be called again."""
+        await self._db.close()
+
+    async def move(self, seq: int, digest: str) -> None:
+        """The sink has everything up to that record; on disk when it returns."""
+        await self._db.write(lambda db: db.execute(_MOVE, (seq, digest)))
+        self.seq, self.hash = seq, digest
+
+    async def bury(self, event: Event, status: int, reason: str, at: datetime) -> None:
+        """The sink refused that record for good: the cursor moves behind it, and a dead letter says why."""
+
+        def job(db: apsw.Connection) -> None:
+            letter = (event.seq, event.hash, event.id, event.type, status, reason, clock.to_wire(at))
+            db.execute("INSERT OR REPLACE INTO dead VALUES (?, ?, ?, ?, ?, ?, ?)", letter)
+            db.execute(_MOVE, (event.seq, event.hash))
+
+        await self._db.write(job)
+        self.seq, self.hash, self.dead = event.seq, event.hash, self.dead + 1
+
+    async def letters(self, limit: int) -> tuple[DeadLetter, ...]:
+        """The newest dead letters, the newest first."""
+        found = await self._db.read(lambda db: rows(db, _NEWEST, (limit,)))
+        names = ("seq", "id", "type", "status", "reason", "at")
+        return tuple(DeadLetter.from_wire(dict(zip(names, values, strict=True))) for values in found)
+
+    def still_there(self) -> bool:
+        """False once the file that is open is no longer the one at its path."""
+        return self._db.still_there()

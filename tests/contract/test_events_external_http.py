@@ -1,0 +1,23 @@
+"""events external-http keeps the contract of the slot while it delivers to the API of another box."""
+
+import pytest_asyncio
+
+from agentbox.testing.contracts.events import EventsContract
+from agentbox.testing.delivered_store import DeliveredStore
+
+
+@pytest_asyncio.fixture
+async def store(tmp_path, clock):
+    made = DeliveredStore(tmp_path, clock=clock)
+    await made.serve()
+    yield made
+    await made.end()
+
+
+@pytest_asyncio.fixture
+async def adapter(store):
+    return await store.open()
+
+
+class TestExternalHttp(EventsContract):
+    pass
