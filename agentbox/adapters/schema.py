@@ -4,18 +4,20 @@ import types
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from agentbox.adapters.bounds import Bounds
 from agentbox.adapters.wire import JsonObj, JsonValue, Scalar, to_wire
 
 Schema = dict[str, Any]
+_BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _SCALARS: Mapping[Any, Schema] = {
     str: {"type": "string"},
     int: {"type": "integer"},
     float: {"type": "number"},
     bool: {"type": "boolean"},
     datetime: {"type": "string", "format": "date-time"},
-    bytes: {"type": "string", "contentEncoding": "base64"},
+    bytes: {"type": "string", "contentEncoding": "base64", "pattern": _BASE64},
     type(None): {"type": "null"},
     JsonObj: {"type": "object"},
     JsonValue: {},
@@ -33,6 +35,8 @@ class Schemas:
     def of(self, kind: Any) -> Schema:
         """The schema of an annotation; a record becomes a reference to its component."""
         origin, args = get_origin(kind), get_args(kind)
+        if origin is Annotated:
+            return self._bounded(args[0], args[1:])
         if origin is Literal:
             return {"type": "string", "enum": list(args)}
         if origin in (Union, types.UnionType):
@@ -44,6 +48,12 @@ class Schemas:
         if is_dataclass(origin or kind):
             return self._component(origin or kind, args)
         return dict(_SCALARS[kind])
+
+    def _bounded(self, kind: Any, said: tuple[Any, ...]) -> Schema:
+        schema = self.of(kind)
+        for one in said:
+            schema = {**schema, **one.keywords} if isinstance(one, Bounds) else schema
+        return schema
 
     def _union(self, args: tuple[Any, ...]) -> Schema:
         rest = [self.of(arg) for arg in args if arg is not type(None)]
@@ -61,7 +71,10 @@ class Schemas:
         return {"$ref": f"#/components/schemas/{name}"}
 
     def _object(self, kind: Any, args: tuple[Any, ...]) -> Schema:
-        hints, table = get_type_hints(kind), dict(zip(getattr(kind, "__parameters__", ()), args, strict=False))
+        hints, table = (
+            get_type_hints(kind, include_extras=True),
+            dict(zip(getattr(kind, "__parameters__", ()), args, strict=False)),
+        )
         properties = {field.name: self._property(field, _bind(hints[field.name], table)) for field in fields(kind)}
         required = [field.name for field in fields(kind) if _required(field)]
         schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}

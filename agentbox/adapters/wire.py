@@ -169,7 +169,9 @@ def _read_scalar(kind: Any, data: Any, at: str) -> Any:
     if kind is bytes:
         return _read_bytes(data, at)
     if kind is float and isinstance(data, int) and not isinstance(data, bool):
-        return float(data)
+        return _float(data, at)
+    if kind is int and isinstance(data, float) and data.is_integer():
+        return int(data)  # 5.0 is an integer, to JSON Schema as to RFC 8259
     accepted: dict[Any, tuple[type | tuple[type, ...], str]] = {
         str: (str, "a string"), int: (int, "an integer"), float: (float, "a number"), bool: (bool, "true or false"),
         JsonObj: (Mapping, "an object"), Scalar: ((str, int, float, bool, type(None)), "a scalar"),
@@ -179,6 +181,13 @@ def _read_scalar(kind: Any, data: Any, at: str) -> Any:
         if not isinstance(data, wanted) or (kind in (int, float) and isinstance(data, bool)):
             raise refuse(at, f"must be {name}")
     return data
+
+
+def _float(data: int, at: str) -> float:
+    try:
+        return float(data)
+    except OverflowError as error:
+        raise refuse(at, "is too large a number") from error
 
 
 def _read_time(data: Any, at: str) -> datetime:

@@ -1,11 +1,11 @@
 """From what a caller asks for to what may be started: profile, limits, folder, environment. Refuses with typed errors."""
 
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from agentbox.adapters.errors import QuotaExceeded, SpawnError, ValidationError
+from agentbox.adapters.errors import QuotaExceeded, SpawnError
+from agentbox.adapters.orchestrator.checks import check_form
 from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
 from agentbox.agents import home
 from agentbox.agents.config import HostConfig
@@ -16,22 +16,11 @@ from agentbox.sandbox.leftovers import MARK
 PROFILES = ("minimal", "readonly", "sandboxed", "standard")  # the built-in names; what they confine comes with policies
 DEV_PROFILE = "unrestricted"
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
-LEAST: Mapping[str, float] = {"memory": 1 << 20, "cpu": 0.05, "pids": 1, "fds": 16, "stdout": 4096}
 
 
 def check_spec(spec: AgentSpec, config: HostConfig) -> None:
     """Raises ValidationError or SpawnError (stage profile)."""
-    if not spec.argv or not spec.argv[0]:
-        raise _invalid("/argv", "must name a program")
-    if not spec.name:
-        raise _invalid("/name", "must not be empty")
-    texts = {f"/argv/{index}": item for index, item in enumerate(spec.argv)}
-    texts |= {f"/env/{name}": name + value for name, value in spec.env.items()} | {"/cwd": spec.cwd, "/name": spec.name}
-    texts |= {f"/labels/{name}": name + value for name, value in spec.labels.items()}
-    for pointer, text in texts.items():
-        _check_text(pointer, text)
-    if bad := next((name for name in spec.env if not name or "=" in name), None):
-        raise _invalid(f"/env/{bad}", "is no name of a variable")
+    check_form(spec)
     allowed = (*PROFILES, DEV_PROFILE) if config.dev else PROFILES
     if spec.profile not in allowed:
         known = ", ".join(allowed)
@@ -93,8 +82,6 @@ _NAMES = tuple(field.name for field in fields(Limits))
 
 def _lowered(name: str, value: float, ceiling: float | None, key: str, *, admin: bool) -> float:
     endless = name == "wall_seconds"
-    if value < LEAST.get(name, 0) or (value == 0 and not endless):
-        raise _invalid(f"/limits/{name}", f"must be at least {LEAST.get(name, 1):g}")
     unbounded = endless and value == 0
     if ceiling and not admin and (value > ceiling or unbounded):
         raise QuotaExceeded(
@@ -102,16 +89,3 @@ def _lowered(name: str, value: float, ceiling: float | None, key: str, *, admin:
             hint="lower it, or ask as admin", limit=name, observed=value, cap=ceiling, config_path=key,
         )  # fmt: skip
     return value
-
-
-def _check_text(pointer: str, text: str) -> None:
-    if "\0" in text:
-        raise _invalid(pointer, "must not hold NUL")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise _invalid(pointer, "must be text without lone surrogates") from error
-
-
-def _invalid(pointer: str, detail: str) -> ValidationError:
-    return ValidationError(f"cannot take the spec: {pointer} {detail}", errors=[{"pointer": pointer, "detail": detail}])

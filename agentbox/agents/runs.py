@@ -6,7 +6,7 @@ from dataclasses import replace
 import structlog
 
 from agentbox.adapters.errors import ValidationError
-from agentbox.adapters.orchestrator.contract import AgentSpec, RunResult
+from agentbox.adapters.orchestrator.contract import MOST_OUTPUT, AgentSpec, RunResult
 from agentbox.agents import exits
 from agentbox.agents.capture import Capture
 from agentbox.agents.entry import Entry
@@ -16,7 +16,6 @@ from agentbox.agents.table import Asker, Table
 from agentbox.supervision.files import read_json, replace_json
 
 log = structlog.get_logger()
-MOST_OUTPUT = 8 << 20  # bytes a stream
 _RESULT = "result.json"
 
 

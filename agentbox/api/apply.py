@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 from agentbox import settings
 from agentbox.adapters.base import SLOTS, SlotConfig, SlotName, slot_config
-from agentbox.adapters.errors import BackendError, ValidationError
+from agentbox.adapters.errors import AdapterError, BackendError, ValidationError
 from agentbox.api.problems import Conflict
 from agentbox.api.records import Applied
+from agentbox.errors import AgentboxError
 from agentbox.plan.drift import Drift, drift
 from agentbox.plan.model import Plan
 from agentbox.settings import Paths
@@ -21,8 +22,14 @@ if TYPE_CHECKING:
 
 async def apply_mounted(services: "Services") -> Applied:
     """What changed, by class. Raises ValidationError for a manifest with findings, Conflict (409) when a key needs more
-    than live; then nothing has changed."""
-    plan = await asyncio.to_thread(plan_of_mounted, services.paths, services.plan)
+    than live, BackendError for one that cannot be read; then nothing has changed."""
+    try:
+        plan = await asyncio.to_thread(plan_of_mounted, services.paths, services.plan)
+    except AdapterError:
+        raise
+    except (AgentboxError, OSError) as error:
+        why = error.message if isinstance(error, AgentboxError) else f"{error.filename}: {error.strerror}"
+        raise BackendError(f"cannot apply the manifest in place: {why}", slot="config", impl="apply") from error
     found = drift(services.plan.apply, plan.apply)
     if found.worst not in ("", "live"):
         raise Conflict(

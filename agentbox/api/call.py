@@ -1,5 +1,6 @@
 """What a handler is given: one request, checked already against its row."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
     from agentbox.api.services import Services
 
 R = TypeVar("R", bound=Record)
+IDEMPOTENCY_KEY = r"^[\x20-\x7e]{0,128}$"
+MAX_CURSOR = 2**53  # of a stream: above it JSON numbers are no longer exact
+MAX_GENERATION = 2**31
+LONGEST_GRACE = 60.0  # seconds, as the manifest's
+_KEY = re.compile(IDEMPOTENCY_KEY)
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +49,7 @@ class Call:
         text = self.query.get(name)
         if text is None:
             return default
-        if not text.lstrip("-").isdecimal() or not low <= int(text) <= high:
+        if not _INTEGER.fullmatch(text) or not low <= int(text) <= high:
             raise invalid(f"?{name}", f"must be an integer from {low} to {high}")
         return int(text)
 
@@ -50,13 +58,9 @@ class Call:
         text = self.query.get(name)
         if text is None:
             return None
-        try:
-            value = float(text)
-        except ValueError:
-            value = float("nan")
-        if not low <= value <= high:
+        if not _NUMBER.fullmatch(text) or not low <= float(text) <= high:
             raise invalid(f"?{name}", f"must be a number from {low:g} to {high:g}")
-        return value
+        return float(text)
 
     def truth(self, name: str, default: bool) -> bool:
         """`true` or `false` of the query string."""
@@ -66,10 +70,10 @@ class Call:
         return text == "true"
 
     def idempotency_key(self) -> str:
-        """`Idempotency-Key`, "" where there is none. Raises ValidationError for one that is too long or no plain text."""
+        """`Idempotency-Key`, "" where there is none. Raises ValidationError for one that is too long or no plain ASCII."""
         key = self.headers.get("idempotency-key", "")
-        if len(key) > 128 or not key.isprintable():
-            raise invalid("Idempotency-Key", "must be at most 128 printable characters")
+        if not _KEY.fullmatch(key):
+            raise invalid("Idempotency-Key", "must be at most 128 printable ASCII characters")
         return key
 
     def dedup_key(self, given: str | None) -> str | None:
@@ -82,7 +86,7 @@ class Call:
         """Where a stream goes on: `Last-Event-ID` wins over `?since=`; None when neither is given."""
         last = self.headers.get("last-event-id")
         if last is None:
-            return self.integer("since", low, low, 2**53) if "since" in self.query else None
-        if not last.isdecimal():
+            return self.integer("since", low, low, MAX_CURSOR) if "since" in self.query else None
+        if not _INTEGER.fullmatch(last) or int(last) < 0:
             raise invalid("Last-Event-ID", "must be the id of an event of this stream")
         return int(last)

@@ -5,12 +5,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentbox.adapters.events.cloudevents import TYPE_PREFIX
-from agentbox.adapters.events.contract import Event, NewEvent
+from agentbox.adapters.events.contract import MAX_NAME, MAX_TYPE, TYPE_PATTERN, Event, NewEvent
 from agentbox.api.problems import invalid
 
 MEDIA_TYPES = ("application/cloudevents+json", "application/cloudevents-batch+json")
 _SEQ, _HASH = re.compile(r"0|[1-9]\d{0,14}"), re.compile(r"[0-9a-f]{64}")
 _REQUIRED = ("id", "source", "specversion", "type")
+_TEXT = {"type": "string", "minLength": 1, "maxLength": MAX_NAME}
+_OPTIONAL = {"type": ["string", "null"], "maxLength": MAX_NAME}
+SCHEMA = {
+    "type": "object",
+    "description": "CloudEvents 1.0, structured; attributes that are not named here are left out.",
+    "properties": {
+        "id": _TEXT, "source": _TEXT, "specversion": {"const": "1.0"}, "data": {"type": "object"},
+        "type": {"type": "string", "maxLength": MAX_TYPE, "pattern": TYPE_PATTERN},
+        "subject": _OPTIONAL, "agentboxagent": _OPTIONAL, "agentboxsession": _OPTIONAL,
+    },
+    "required": list(_REQUIRED),
+}  # fmt: skip
 
 
 def events_of(document: Any) -> Sequence[NewEvent]:

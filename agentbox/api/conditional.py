@@ -10,7 +10,7 @@ from agentbox.adapters.pods.contract import PodMeta
 from agentbox.api.problems import RangeNotSatisfiable
 
 _TAG = re.compile(r'(W/)?("[^"]*")')
-_RANGE = re.compile(r"\s*bytes\s*=\s*(\d*)\s*-\s*(\d*)\s*", re.IGNORECASE)
+_RANGE = re.compile(r"\s*bytes\s*=\s*([0-9]{0,18})\s*-\s*([0-9]{0,18})\s*", re.IGNORECASE)
 Span = tuple[int, int]  # first and last byte
 
 

@@ -18,7 +18,8 @@ SAFE: tuple[tuple[bytes, bytes], ...] = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+REQUEST_ID = "[A-Za-z0-9._:-]{1,64}"
+_REQUEST_ID = re.compile(REQUEST_ID)
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 

@@ -7,9 +7,21 @@ from typing import Any
 
 from agentbox import __version__
 from agentbox.adapters.schema import Schemas
+from agentbox.api import parameters as said
 from agentbox.api.answers import NAMES
 from agentbox.api.cloudevents import MEDIA_TYPES as CLOUD_TYPES
+from agentbox.api.cloudevents import SCHEMA as CLOUD_EVENT
+from agentbox.api.headers import REQUEST_ID
 from agentbox.routes import ROUTES, Route
+
+_POINTER = {"type": "string", "pattern": "^(/([^/~]|~[01])*)*$"}
+
+
+def _operation_of(names: tuple[str, ...], member: str = "", schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A row of a JSON Patch."""
+    own = {member: schema} if member else {}
+    return {"properties": {"op": {"enum": list(names)}, "path": _POINTER, **own}, "required": ["op", "path", *own]}
+
 
 PROBLEM_TYPE = "application/problem+json"
 STREAM_TYPE = "text/event-stream"
@@ -17,8 +29,28 @@ JSON_TYPE = "application/json"
 # Bodies that are no record: bytes of any type, and a patch.
 BYTES: Mapping[str, Mapping[str, Any]] = {
     "Body": {"*/*": {}},
-    "JsonPatch": {"application/json-patch+json": {"schema": {"type": "array", "items": {"type": "object"}}}},
+    "JsonPatch": {"application/json-patch+json": {"schema": {"$ref": "#/components/schemas/JsonPatch"}}},
 }
+PATCH = {
+    "type": "array",
+    "description": "RFC 6902.",
+    "items": {
+        "type": "object",
+        "oneOf": [
+            _operation_of(("add", "replace", "test"), "value", {}),
+            _operation_of(("move", "copy"), "from", _POINTER),
+            _operation_of(("remove",)),
+        ],
+    },
+}
+PROBLEM_HEADERS = ("Retry-After", "WWW-Authenticate", "Allow", "Accept-Patch")  # each where its status has it
+_VALIDATORS = ("ETag", "Last-Modified")
+HEADERS: Mapping[tuple[str, int], tuple[str, ...]] = {
+    ("spawn", 201): ("Location",),
+    ("write_pod", 201): _VALIDATORS, ("write_pod", 204): _VALIDATORS, ("patch_pod", 204): _VALIDATORS,
+    ("read_pod", 200): (*_VALIDATORS, "Accept-Ranges", "Accept-Patch", "Link"), ("read_pod", 304): _VALIDATORS,
+    ("read_pod", 206): (*_VALIDATORS, "Content-Range", "Link"), ("options_pod", 204): ("Allow", "Accept-Put", "Accept-Patch"),
+}  # fmt: skip
 
 
 @cache
@@ -30,12 +62,22 @@ def document() -> Mapping[str, Any]:
         if route.listener == "api":
             paths.setdefault(route.template, {})[route.method.lower()] = _operation(route, schemas)
     schemas.of(NAMES["Problem"])
+    schemas.components["Problem"]["additionalProperties"] = True
+    schemas.components["JsonPatch"] = PATCH
+    schemas.components["CloudEvent"] = CLOUD_EVENT
     return {
         "openapi": "3.1.0",
         "info": {"title": "agentbox management API", "version": __version__, "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
         "paths": paths,
         "components": {
             "schemas": dict(sorted(schemas.components.items())),
+            "headers": {"X-Request-Id": {"required": True, "schema": {"type": "string", "pattern": f"^{REQUEST_ID}$"}}},
+            "responses": {
+                "Problem": {
+                    "description": "A problem", "headers": _headers(PROBLEM_HEADERS),
+                    "content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+                }
+            },
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }  # fmt: skip
@@ -52,16 +94,31 @@ def _operation(route: Route, schemas: Schemas) -> dict[str, Any]:
     if parameters := _parameters(route):
         operation["parameters"] = parameters
     if route.request:
-        operation["requestBody"] = {"required": True, "content": _request(route, schemas)}
+        operation["requestBody"] = {"required": route.request != "Body", "content": _request(route, schemas)}
     return operation
 
 
 def _parameters(route: Route) -> list[dict[str, Any]]:
-    text = {"type": "string"}
-    found = [{"name": name, "in": "path", "required": True, "schema": text} for name in route.parameters]
-    found += [{"name": name, "in": "query", "required": False, "schema": text} for name in route.query]
+    found = [_parameter(name, "path", said.of_path(name), True) for name in route.parameters]
+    for name in route.query:
+        needed = (route.name, name) in said.REQUIRED
+        found.append(_parameter(name, "query", said.of_query(route.name, name), needed))
     headers = (*route.headers, "Last-Event-ID") if route.stream else route.headers
-    return found + [{"name": name, "in": "header", "required": False, "schema": text} for name in headers]
+    return found + [_parameter(name, "header", said.of_header(name), False) for name in headers]
+
+
+def _parameter(name: str, place: str, schema: said.Schema, required: bool) -> dict[str, Any]:
+    told = {"description": schema["description"]} if "description" in schema else {}
+    rest = {key: value for key, value in schema.items() if key != "description"}
+    if name in said.JSON and place == "query":
+        return {
+            "name": name,
+            "in": place,
+            "required": required,
+            "content": {JSON_TYPE: {"schema": said.JSON[name]}},
+            **told,
+        }
+    return {"name": name, "in": place, "required": required, "schema": rest, **told}
 
 
 def _request(route: Route, schemas: Schemas) -> dict[str, Any]:
@@ -69,17 +126,26 @@ def _request(route: Route, schemas: Schemas) -> dict[str, Any]:
         return dict(BYTES[route.request])
     content = {JSON_TYPE: {"schema": _schema(route.request, schemas)}}
     if route.name == "append_events":
-        content |= {kind: {"schema": {"type": ["object", "array"]}} for kind in CLOUD_TYPES}
+        one = {"$ref": "#/components/schemas/CloudEvent"}
+        content |= {CLOUD_TYPES[0]: {"schema": one}}
+        content |= {CLOUD_TYPES[1]: {"schema": {"type": "array", "items": one, "minItems": 1}}}
     return content
 
 
 def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for status in route.statuses:
-        found[str(status)] = {"description": HTTPStatus(status).phrase, **_content(route, status, schemas)}
-    problem = {"$ref": "#/components/schemas/Problem"}
-    found["default"] = {"description": "A problem", "content": {PROBLEM_TYPE: {"schema": problem}}}
+        found[str(status)] = {
+            "description": HTTPStatus(status).phrase, "headers": _headers(HEADERS.get((route.name, status), ())),
+            **_content(route, status, schemas),
+        }  # fmt: skip
+    found["default"] = {"$ref": "#/components/responses/Problem"}
     return found
+
+
+def _headers(names: tuple[str, ...]) -> dict[str, Any]:
+    text = {"type": "string"}
+    return {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}} | {name: {"schema": text} for name in names}
 
 
 def _content(route: Route, status: int, schemas: Schemas) -> dict[str, Any]:

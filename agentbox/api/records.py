@@ -2,29 +2,36 @@
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Literal
+from typing import Annotated, Literal
 
-from agentbox.adapters.beads.contract import BeadSpec, Outcome
+from agentbox.adapters.beads.contract import DELAY_SECONDS, LEASE_SECONDS, BeadSpec, Long, Name, Outcome, Tags
+from agentbox.adapters.bounds import between, chars, count, says
 from agentbox.adapters.events.contract import NewEvent
+from agentbox.adapters.memory.checks import HITS, MAX_METADATA, MAX_NAMESPACES, MAX_QUERY, MAX_TTL, MAX_VALUE, NAMESPACE
 from agentbox.adapters.memory.contract import Hit
-from agentbox.adapters.orchestrator.contract import AgentSpec, Signal
+from agentbox.adapters.memory.filters import SCHEMA as FILTER
+from agentbox.adapters.orchestrator.contract import LONGEST_RUN, MOST_OUTPUT, AgentSpec, Signal
 from agentbox.adapters.wire import JsonObj, JsonValue, Record, Scalar, record
+
+Lease = Annotated[str, says(format="uuid")]
+LeaseSeconds = Annotated[int | None, between(*LEASE_SECONDS)]
+Namespace = Annotated[str, chars(pattern=NAMESPACE)]
 
 
 @record
 class NewBead(BeadSpec):
     """A BeadSpec whose `creator` defaults to the caller; naming another needs the scope admin."""
 
-    creator: str = ""
+    creator: Name = ""
 
 
 @record
 class ClaimBody(Record):
     """`lease_id` is a random UUID of the caller; `lease_s` None means the slot's `lease_seconds`."""
 
-    lease_id: str
+    lease_id: Lease
     assignee: str | None = None
-    lease_s: int | None = None
+    lease_s: LeaseSeconds = None
 
 
 @record
@@ -32,20 +39,20 @@ class ClaimNextBody(ClaimBody):
     """Only beads below `parent_id`, and with all of `tags`, where these are given."""
 
     parent_id: str | None = None
-    tags: tuple[str, ...] = ()
+    tags: Tags = ()
 
 
 @record
 class HeartbeatBody(Record):
-    lease_id: str
-    lease_s: int | None = None
+    lease_id: Lease
+    lease_s: LeaseSeconds = None
 
 
 @record
 class ReleaseBody(Record):
-    lease_id: str
-    delay_s: int = 0
-    note: str = ""
+    lease_id: Lease
+    delay_s: Annotated[int, between(*DELAY_SECONDS)] = 0
+    note: Long = ""
 
 
 @record
@@ -53,9 +60,9 @@ class CloseBody(Record):
     """A claimed bead needs its lease id, or the scope admin and no `force` that is false."""
 
     outcome: Outcome = "done"
-    note: str = ""
+    note: Long = ""
     result: JsonValue = None
-    lease_id: str | None = None
+    lease_id: Annotated[str | None, says(format="uuid")] = None
     force: bool | None = None
 
 
@@ -64,21 +71,21 @@ class StoreBody(Record):
     """`text` is what is searched; without it the strings of the value. `ttl_s` None keeps the entry."""
 
     value: JsonValue
-    text: str | None = None
-    metadata: Mapping[str, Scalar] = field(default_factory=dict)
-    ttl_s: int | None = None
+    text: Annotated[str | None, chars(most=MAX_VALUE)] = None
+    metadata: Annotated[Mapping[str, Scalar], says(maxProperties=MAX_METADATA)] = field(default_factory=dict)
+    ttl_s: Annotated[int | None, between(1, MAX_TTL)] = None
 
 
 @record
 class SearchBody(Record):
     """`flt` is a filter on metadata; `min_cosine` leaves out what is less alike."""
 
-    query: str
-    namespaces: tuple[str, ...] = ("default",)
-    limit: int = 10
+    query: Annotated[str, chars(most=MAX_QUERY)]
+    namespaces: Annotated[tuple[Namespace, ...], count(least=1, most=MAX_NAMESPACES)] = ("default",)
+    limit: Annotated[int, between(*HITS)] = 10
     mode: Literal["hybrid", "vector", "text"] = "hybrid"
-    flt: JsonObj = field(default_factory=dict)
-    min_cosine: float | None = None
+    flt: Annotated[JsonObj, says(**FILTER)] = field(default_factory=dict)
+    min_cosine: Annotated[float | None, between(-1, 1)] = None
 
 
 @record
@@ -88,7 +95,7 @@ class Hits(Record):
 
 @record
 class EventsBody(Record):
-    events: tuple[NewEvent, ...]
+    events: Annotated[tuple[NewEvent, ...], count(least=1)]
 
 
 @record
@@ -126,8 +133,8 @@ class RunBody(Record):
 
     spec: AgentSpec
     stdin: bytes = b""
-    timeout_s: float = 600
-    max_output: int = 1 << 20
+    timeout_s: Annotated[float, says(exclusiveMinimum=0, maximum=LONGEST_RUN)] = 600
+    max_output: Annotated[int, between(0, MOST_OUTPUT)] = 1 << 20
 
 
 @record

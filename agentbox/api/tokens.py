@@ -7,11 +7,13 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta
+from typing import Annotated
 
 import apsw
 import structlog
 
 from agentbox import clock
+from agentbox.adapters.bounds import between, chars, count, says
 from agentbox.adapters.errors import AdapterError, NotFound
 from agentbox.adapters.sqlite import Database, rows
 from agentbox.adapters.text import check_range
@@ -38,8 +40,11 @@ MIGRATIONS = (
     "ALTER TABLE tokens ADD COLUMN rate INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE tokens ADD COLUMN origin_box TEXT NOT NULL DEFAULT ''",
 )
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-_BOUND = re.compile(r"[\x21-\x7e]{0,256}")
+NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+BOUND = r"^[\x21-\x7e]{0,256}$"
+_NAME, _BOUND = re.compile(NAME), re.compile(BOUND)
+Bound = Annotated[str, chars(pattern=BOUND)]
+Granted = Annotated[str, says(enum=sorted(GRANTABLE))]
 _log = structlog.get_logger()
 
 
@@ -48,14 +53,14 @@ class NewToken(Record):
     """A token to be made. `ttl_s` None: it does not expire. A binding that is empty binds nothing. `rate` is in requests a
     second, 0 = any number. `origin_box` names the box whose journal it may deliver; without one it delivers none."""
 
-    name: str
-    scopes: tuple[str, ...]
-    ttl_s: int | None = None
-    pod_prefix: str = ""
-    memory_prefix: str = ""
-    event_source: str = ""
-    rate: int = 0
-    origin_box: str = ""
+    name: Annotated[str, chars(pattern=NAME)]
+    scopes: Annotated[tuple[Granted, ...], count(least=1)]
+    ttl_s: Annotated[int | None, between(1, MAX_TTL)] = None
+    pod_prefix: Bound = ""
+    memory_prefix: Bound = ""
+    event_source: Bound = ""
+    rate: Annotated[int, between(0, MAX_RATE)] = 0
+    origin_box: Bound = ""
 
 
 @record

@@ -10,18 +10,14 @@ from agentbox.adapters.beads.schedules import Every
 from agentbox.adapters.text import check_json, check_range, check_size, check_text
 from agentbox.adapters.wire import refuse
 
-_PRIORITY = (0, 2**31 - 1)
-_ATTEMPTS = (1, 2**31 - 1)
-_DELAY = (0, 366 * 86400)
-
 
 def check_spec(spec: BeadSpec) -> BeadSpec:
     """The spec with its time cut to milliseconds. Raises ValidationError or ValueTooLarge."""
     check_text(spec.title, "/title", longest=contract.MAX_TITLE)
     check_text(spec.creator, "/creator", longest=contract.MAX_TITLE)
     check_size(len(check_text(spec.body, "/body").encode()), "/body", contract.MAX_DOCUMENT)
-    check_range(spec.priority, "/priority", _PRIORITY)
-    check_range(spec.max_attempts, "/max_attempts", _ATTEMPTS)
+    check_range(spec.priority, "/priority", contract.PRIORITY)
+    check_range(spec.max_attempts, "/max_attempts", contract.ATTEMPTS)
     check_tags(spec.tags)
     check_json(spec.data, "/data")
     if spec.dedup_key is not None:
@@ -53,7 +49,7 @@ def check_lease(lease_id: str, lease_s: int | None = None) -> None:
 
 def check_release(delay_s: int, note: str) -> None:
     """Raises ValidationError or ValueTooLarge."""
-    check_range(delay_s, "/delay_s", _DELAY)
+    check_range(delay_s, "/delay_s", contract.DELAY_SECONDS)
     check_note(note)
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 from agentbox.adapters.base import Page
+from agentbox.adapters.bounds import between, chars, count
 from agentbox.adapters.wire import JsonObj, JsonValue, Record, record
 
 CONTRACT_VERSION = "1.0.0"
@@ -21,23 +22,30 @@ MAX_BLOCKERS = 256
 MAX_DEPTH = 16
 LEASE_SECONDS = (5, 3600)
 LIMIT = (1, 500)
+PRIORITY = (0, 2**31 - 1)
+ATTEMPTS = (1, 2**31 - 1)
+DELAY_SECONDS = (0, 366 * 86400)
+
+Name = Annotated[str, chars(most=MAX_TITLE)]
+Long = Annotated[str, chars(most=MAX_DOCUMENT)]
+Tags = Annotated[tuple[Annotated[str, chars(most=MAX_TAG)], ...], count(most=MAX_TAGS)]
 
 
 @record
 class BeadSpec(Record):
     """What a creator states. `every` (5-field cron in UTC, or an ISO 8601 duration of 60 s or more) makes a schedule."""
 
-    title: str
-    creator: str
-    body: str = ""
-    priority: int = 5
-    tags: tuple[str, ...] = ()
+    title: Name
+    creator: Name
+    body: Long = ""
+    priority: Annotated[int, between(*PRIORITY)] = 5
+    tags: Tags = ()
     data: JsonObj = field(default_factory=dict)
-    dedup_key: str | None = None
+    dedup_key: Annotated[str | None, chars(most=MAX_TITLE)] = None
     not_before: datetime | None = None
     every: str | None = None
     overlap: Literal["skip", "queue"] = "skip"
-    max_attempts: int = 5
+    max_attempts: Annotated[int, between(*ATTEMPTS)] = 5
 
 
 @record

@@ -2,27 +2,33 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
+from agentbox.adapters.bounds import chars
 from agentbox.adapters.wire import JsonObj, Record, record
 
 CONTRACT_VERSION = "1.1.0"
 GENESIS = "0" * 64
 MAX_DATA = 64 << 10  # bytes of one event's data as RFC 8785
 LIMIT = (1, 1000)
+MAX_TYPE = 128  # characters
+MAX_NAME = 512  # characters, of each text beside the type
+TYPE_PATTERN = r"^[a-z0-9_-]+(\.[a-z0-9_-]+)*$"
+
+Name = Annotated[str | None, chars(most=MAX_NAME)]
 
 
 @record
 class NewEvent(Record):
     """An event to append. `source` None means the caller; `id` None means a new one."""
 
-    type: str
+    type: Annotated[str, chars(most=MAX_TYPE, pattern=TYPE_PATTERN)]
     data: JsonObj
-    source: str | None = None
-    subject: str | None = None
-    agent_id: str | None = None
-    session_id: str | None = None
-    id: str | None = None
+    source: Name = None
+    subject: Name = None
+    agent_id: Name = None
+    session_id: Name = None
+    id: Name = None
 
 
 @record

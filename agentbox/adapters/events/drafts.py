@@ -7,12 +7,11 @@ import rfc8785
 
 from agentbox.adapters.context import CallContext
 from agentbox.adapters.events import chain
-from agentbox.adapters.events.contract import Event, NewEvent
+from agentbox.adapters.events.contract import MAX_NAME, MAX_TYPE, TYPE_PATTERN, Event, NewEvent
 from agentbox.adapters.text import check_text
 from agentbox.adapters.wire import JsonObj, refuse, to_wire
 
-_TYPE = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
-_LONGEST = 512
+_TYPE = re.compile(TYPE_PATTERN)
 
 
 def draft_of(event: NewEvent, caller: CallContext, box: str, new_id: str, at: str = "") -> chain.Draft:
@@ -37,11 +36,11 @@ def draft_of_record(event: Event, at: str) -> chain.Draft:
 
 def _drafted(members: dict[str, Any], data: JsonObj, at: str) -> chain.Draft:
     kind = members["type"]
-    if not isinstance(kind, str) or len(kind) > 128 or _TYPE.fullmatch(kind) is None:
-        raise refuse(f"{at}/type", "must be dotted lower case, at most 128 characters")
+    if not isinstance(kind, str) or len(kind) > MAX_TYPE or _TYPE.fullmatch(kind) is None:
+        raise refuse(f"{at}/type", f"must be dotted lower case, at most {MAX_TYPE} characters")
     for name, text in members.items():
         if text is not None:
-            check_text(text, f"{at}/{name}", longest=_LONGEST)
+            check_text(text, f"{at}/{name}", longest=MAX_NAME)
     spelled = {name: rfc8785.dumps(text) for name, text in members.items()}
     spelled["data"] = chain.canonical_data(data)
     return chain.Draft({**members, "data": to_wire(data)}, spelled)

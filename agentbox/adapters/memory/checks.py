@@ -16,7 +16,8 @@ MAX_NAMESPACES = 64  # of one search
 MAX_TTL = 10 * 366 * 86400  # seconds
 LIMIT = (1, 500)  # a page of `list`
 HITS = (1, 100)
-_NAMESPACE = re.compile(r"[a-z0-9][a-z0-9._:-]{0,127}")
+NAMESPACE = r"^[a-z0-9][a-z0-9._:-]{0,127}$"
+_NAMESPACE = re.compile(NAMESPACE)
 
 
 def check_namespace(namespace: str, at: str = "/namespace") -> str:

@@ -3,9 +3,10 @@
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import field
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 from agentbox.adapters.base import Page
+from agentbox.adapters.bounds import between, chars, count, says
 from agentbox.adapters.wire import JsonObj, Record, record
 
 CONTRACT_VERSION = "1.0.0"
@@ -14,6 +15,9 @@ ExitReason = Literal["exit", "signal", "terminated", "timeout", "limit", "lost",
 StreamKind = Literal["stdout", "stderr", "state", "exit"]
 Signal = Literal["INT", "TERM", "HUP", "USR1", "USR2", "STOP", "CONT"]
 LIMIT = (1, 500)
+LEAST: Mapping[str, float] = {"memory": 1 << 20, "cpu": 0.05, "pids": 1, "fds": 16, "stdout": 4096}
+MOST_OUTPUT = 8 << 20  # bytes a stream, of a one-shot run
+LONGEST_RUN = 7 * 86400.0  # seconds, of a one-shot run
 LAST_GRACE = 5.0  # seconds at most from TERM to KILL when the box goes down: agent-host has 8 (plan/programs.py)
 
 
@@ -24,16 +28,16 @@ class Limits(Record):
     `wall_seconds` 0 means none.
     """
 
-    memory: int | None = None
-    cpu: float | None = None  # cores
-    pids: int | None = None
-    fds: int | None = None
-    tmp: int | None = None
-    branch_disk: int | None = None
-    wall_seconds: float | None = None
-    stdout: int | None = None  # kept a stream
-    frame: int | None = None
-    events_kept: int | None = None
+    memory: Annotated[int | None, between(LEAST["memory"])] = None
+    cpu: Annotated[float | None, between(LEAST["cpu"])] = None  # cores
+    pids: Annotated[int | None, between(LEAST["pids"])] = None
+    fds: Annotated[int | None, between(LEAST["fds"])] = None
+    tmp: Annotated[int | None, between(1)] = None
+    branch_disk: Annotated[int | None, between(1)] = None
+    wall_seconds: Annotated[float | None, between(0)] = None
+    stdout: Annotated[int | None, between(LEAST["stdout"])] = None  # kept a stream
+    frame: Annotated[int | None, between(1)] = None
+    events_kept: Annotated[int | None, between(1)] = None
 
 
 DEFAULT = Limits()
@@ -43,10 +47,10 @@ DEFAULT = Limits()
 class AgentSpec(Record):
     """A program to run as an agent. `cwd` "" means the workspace."""
 
-    name: str
-    argv: tuple[str, ...]
+    name: Annotated[str, chars(least=1)]
+    argv: Annotated[tuple[str, ...], count(least=1), says(prefixItems=[{"type": "string", "minLength": 1}])]
     profile: str
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Annotated[Mapping[str, str], says(propertyNames={"pattern": "^[^=]+$"})] = field(default_factory=dict)
     cwd: str = ""
     limits: Limits = DEFAULT
     stdin: Literal["null", "pipe"] = "null"

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator
 
-from agentbox.adapters.orchestrator.contract import LIMIT, AgentFilter, AgentHandle, AgentSpec
+from agentbox.adapters.orchestrator.contract import LIMIT, LONGEST_RUN, AgentFilter, AgentHandle, AgentSpec
 from agentbox.adapters.wire import to_wire
-from agentbox.api.call import Call
+from agentbox.api.call import LONGEST_GRACE, MAX_GENERATION, Call
 from agentbox.api.problems import invalid
 from agentbox.api.records import RunBody, SignalBody
 from agentbox.api.reply import EventStream, Reply, SentEvent
@@ -12,7 +12,6 @@ from agentbox.ids import uuid7
 
 FILTERS = ("state", "name", "parent_id", "label")
 DEFAULT_PAGE = 100
-LONGEST_GRACE = 60.0  # seconds, as the manifest's
 
 
 def _key(call: Call) -> str:
@@ -29,6 +28,8 @@ async def spawn(call: Call) -> Reply:
 
 async def run_once(call: Call) -> Reply:
     body = call.record(RunBody)
+    if not 0 < body.timeout_s <= LONGEST_RUN:
+        raise invalid("/timeout_s", f"must be above 0 and at most {LONGEST_RUN:g}")
     done = await call.services.container.orchestrator.run_once(
         body.spec, request_id=_key(call), stdin=body.stdin, timeout_s=body.timeout_s, max_output=body.max_output
     )
@@ -55,7 +56,7 @@ async def signal(call: Call) -> Reply:
 async def terminate(call: Call) -> Reply:
     if "generation" not in call.query:
         raise invalid("?generation", "is missing")
-    generation = call.integer("generation", 0, 0, 2**31)
+    generation = call.integer("generation", 0, 0, MAX_GENERATION)
     handle = AgentHandle(agent_id=call.parameters["id"], generation=generation)
     grace = call.number("grace_s", 0, LONGEST_GRACE)
     return Reply(await call.services.container.orchestrator.terminate(handle, grace_s=grace))

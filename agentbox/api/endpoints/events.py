@@ -1,12 +1,13 @@
 """The journal over HTTP."""
 
+import re
 from collections.abc import AsyncIterator, Sequence
 
 from agentbox.adapters.errors import NotFound, PermissionDenied
 from agentbox.adapters.events.contract import LIMIT, Event, EventFilter, NewEvent
 from agentbox.adapters.wire import to_wire
 from agentbox.api.bindings import bound_source
-from agentbox.api.call import Call
+from agentbox.api.call import MAX_CURSOR, Call
 from agentbox.api.cloudevents import MEDIA_TYPES, delivered, events_of
 from agentbox.api.naming import check_type, own_or_admin
 from agentbox.api.problems import invalid
@@ -15,6 +16,7 @@ from agentbox.api.reply import EventStream, Reply, SentEvent
 
 NAMES = ("source", "subject", "agent_id", "session_id")
 DEFAULT_PAGE = 100
+_SEQ = re.compile(r"[0-9]{1,15}")
 
 
 async def append(call: Call) -> Reply:
@@ -65,13 +67,13 @@ def _filter(call: Call) -> EventFilter:
 
 
 async def read(call: Call) -> Reply:
-    since, limit = call.integer("since", -1, -1, 2**53), call.integer("limit", DEFAULT_PAGE, *LIMIT)
+    since, limit = call.integer("since", -1, -1, MAX_CURSOR), call.integer("limit", DEFAULT_PAGE, *LIMIT)
     return Reply(await call.services.container.events.read(since=since, limit=limit, flt=_filter(call)))
 
 
 async def show(call: Call) -> Reply:
     text = call.parameters["seq"]
-    if text.isdecimal():
+    if _SEQ.fullmatch(text):
         batch = await call.services.container.events.read(since=int(text) - 1, limit=1)
         if batch.events and batch.events[0].seq == int(text):
             return Reply(batch.events[0])

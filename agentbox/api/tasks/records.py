@@ -2,17 +2,17 @@
 
 import re
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from agentbox import clock
-from agentbox.adapters.beads.contract import Bead
-from agentbox.adapters.orchestrator.contract import AgentInfo, AgentSpec, ExitRecord
+from agentbox.adapters.beads.contract import MAX_TITLE, PRIORITY, Bead
+from agentbox.adapters.bounds import between, chars, says
+from agentbox.adapters.orchestrator.contract import LONGEST_RUN, AgentInfo, AgentSpec, ExitRecord
 from agentbox.adapters.wire import Record, record
 from agentbox.client.records import Task, TaskState
 
 DEFAULT_TIMEOUT = 600.0  # seconds, of one-shot runs (agents.md 3)
 _REF = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # a UUID, as `agentbox.ids` writes it
-LONGEST_TIMEOUT = 7 * 86400.0
 
 
 @record
@@ -21,10 +21,10 @@ class TaskBody(Record):
 
     spec: AgentSpec
     input: bytes | None = None
-    timeout_s: float = DEFAULT_TIMEOUT
-    priority: int = 5
+    timeout_s: Annotated[float, says(exclusiveMinimum=0, maximum=LONGEST_RUN)] = DEFAULT_TIMEOUT
+    priority: Annotated[int, between(*PRIORITY)] = 5
     not_before: datetime | None = None
-    dedup_key: str | None = None
+    dedup_key: Annotated[str | None, chars(most=MAX_TITLE)] = None
 
 
 def data_of(body: TaskBody, ref: str) -> dict[str, Any]:

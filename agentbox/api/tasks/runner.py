@@ -15,11 +15,13 @@ from agentbox.adapters.errors import (
     InvalidTransition,
     NotFound,
 )
+from agentbox.adapters.orchestrator.checks import check_form
+from agentbox.adapters.orchestrator.contract import LONGEST_RUN
 from agentbox.api.jobs import tells_bug
 from agentbox.api.problems import invalid
 from agentbox.api.tasks.orphans import remove_orphans
 from agentbox.api.tasks.output import Output
-from agentbox.api.tasks.records import LONGEST_TIMEOUT, TaskBody, data_of, ref_of, task_of
+from agentbox.api.tasks.records import TaskBody, data_of, ref_of, task_of
 from agentbox.api.tasks.run import Run
 from agentbox.api.tasks.spool import Entry, Spool
 from agentbox.client.records import Task
@@ -254,10 +256,11 @@ class Tasks:
 
 
 def _check(body: TaskBody) -> None:
-    if not 0 < body.timeout_s <= LONGEST_TIMEOUT:
-        raise invalid("/timeout_s", f"must be above 0 and at most {LONGEST_TIMEOUT:g}")
+    if not 0 < body.timeout_s <= LONGEST_RUN:
+        raise invalid("/timeout_s", f"must be above 0 and at most {LONGEST_RUN:g}")
     if body.spec.restart != "never":
         raise invalid("/spec/restart", "must be never: a task runs once")
+    check_form(body.spec, "/spec")
 
 
 def _entry(body: TaskBody) -> Entry:

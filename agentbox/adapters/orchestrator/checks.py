@@ -1,0 +1,44 @@
+"""The form of an AgentSpec, judged without a host: what can never be started, whatever the box allows."""
+
+from dataclasses import fields
+
+from agentbox.adapters.errors import ValidationError
+from agentbox.adapters.orchestrator.contract import LEAST, AgentSpec, Limits
+
+
+def check_form(spec: AgentSpec, at: str = "") -> None:
+    """Raises ValidationError, with a pointer below `at`."""
+    if not spec.argv or not spec.argv[0]:
+        raise _invalid(f"{at}/argv", "must name a program")
+    if not spec.name:
+        raise _invalid(f"{at}/name", "must not be empty")
+    texts = {f"/argv/{index}": item for index, item in enumerate(spec.argv)}
+    texts |= {f"/env/{name}": name + value for name, value in spec.env.items()} | {"/cwd": spec.cwd, "/name": spec.name}
+    texts |= {f"/labels/{name}": name + value for name, value in spec.labels.items()}
+    for pointer, text in texts.items():
+        _check_text(f"{at}{pointer}", text)
+    bad = next((name for name in spec.env if not name or "=" in name), None)
+    if bad is not None:
+        raise _invalid(f"{at}/env/{bad}", "is no name of a variable")
+    check_least(spec.limits, at)
+
+
+def check_least(limits: Limits, at: str = "") -> None:
+    """Raises ValidationError for a limit with which nothing runs. `wall_seconds` 0 means none."""
+    for field in fields(Limits):
+        value, least = getattr(limits, field.name), LEAST.get(field.name, 0 if field.name == "wall_seconds" else 1)
+        if value is not None and value < least:
+            raise _invalid(f"{at}/limits/{field.name}", f"must be at least {least:g}")
+
+
+def _check_text(pointer: str, text: str) -> None:
+    if "\0" in text:
+        raise _invalid(pointer, "must not hold NUL")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise _invalid(pointer, "must be text without lone surrogates") from error
+
+
+def _invalid(pointer: str, detail: str) -> ValidationError:
+    return ValidationError(f"cannot take the spec: {pointer} {detail}", errors=[{"pointer": pointer, "detail": detail}])

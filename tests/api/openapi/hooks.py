@@ -1,0 +1,71 @@
+"""Checks that schemathesis makes of each answer, beside its own. Loaded by it: SCHEMATHESIS_HOOKS.
+
+`positive_data_acceptance` demands that what fits the document is taken. A document describes one value at a time; the rules
+below are of state, or of one value against another, which JSON Schema has no words for. Each is named with its reason, and
+holds only where the answer is exactly that refusal.
+"""
+
+import re
+from typing import Any
+
+import schemathesis
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+# Codes that say what the box holds, or what this caller asked of it: the same request may be taken later, or was before.
+OF_STATE = {
+    "precondition-failed": "the caller asked for another state than there is (If-Match, If-Unmodified-Since)",
+    "range-not-satisfiable": "the object is shorter than the range",
+    "patch-failed": "the patch does not fit what the object holds",
+    "unsupported-patch": "the object is no JSON",
+    "spawn-failed": "this box has no such profile, program or folder",
+    "value-too-large": "a cap is in bytes of UTF-8 or of JSON text, a schema counts characters",
+    "quota-exceeded": "the box is full",
+}
+# (pointer, what the answer says of it): a rule that one value alone cannot show.
+OF_RULE = (
+    (r"[/?]cursor", r".*", "a cursor is opaque: it is good only if this listing gave it"),
+    (r".*", r"(holds a|must not hold) NUL.*", "text without NUL, at any depth of any value"),
+    (r"/data", r"cannot be carried by RFC 8785.*", "numbers at any depth, in the range that RFC 8785 has"),
+    (r"/(spec/)?not_before", r"must be an RFC 3339 time.*", "a leap second has no place in the box's time"),
+    (r".*", r"is nested deeper than \d+", "depth of any value"),
+    (r"/every", r".*", "the grammar of cron"),
+    (r"\?(limit|cursor)", r"is for containers.*", "the path says whether there are pages"),
+    (r"/path", r"(has a segment .*|must .*)", "bytes of UTF-8, and names that are the box's own"),
+    (r"/key", r"(must have 1 to 512 bytes|has a segment that is \. or \.\.)", "bytes of UTF-8"),
+    (r"/events/\d+/type", r"is of the core.*", "types that only the core appends"),
+    (r"/lease_id", r"holds another bead", "a lease id is of one bead"),
+    (r"/spec/restart", r"must be never.*", "an AgentSpec of a task: it runs once"),
+    (r"/flt", r"has \d+ conditions.*", "conditions are counted over all keys"),
+)
+
+
+@schemathesis.check
+def valid_data_is_taken(ctx: Any, response: Any, case: Any) -> bool | None:
+    """`positive_data_acceptance`, but for the refusals that are named above."""
+    if _excused(response) or any(str(value) in ("", ".", "..") for value in (case.path_parameters or {}).values()):
+        return None  # a client drops such a segment: it asked for another path than the document's
+    return positive_data_acceptance(ctx, response, case)
+
+
+@schemathesis.check
+def a_refusal_is_a_problem(ctx: Any, response: Any, case: Any) -> None:
+    """RFC 9457, with the status of the answer, and the id by which the log knows it."""
+    if response.status_code < 400 or case.operation.path == "/ready" or case.method == "HEAD":
+        return
+    problem = response.json()
+    assert problem["status"] == response.status_code
+    assert problem["type"] == f"urn:agentbox:problem:{problem['code']}"
+    assert problem["instance"].removeprefix("urn:agentbox:request:") == response.headers["x-request-id"][0]
+
+
+def _excused(response: Any) -> bool:
+    if not 400 <= response.status_code < 600:
+        return False
+    problem = response.json()
+    if problem.get("code") in OF_STATE:
+        return True
+    rows = problem.get("errors") or ()
+    return bool(rows) and all(
+        any(re.fullmatch(at, row["pointer"]) and re.fullmatch(what, row["detail"]) for at, what, _ in OF_RULE)
+        for row in rows
+    )
