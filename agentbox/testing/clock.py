@@ -1,6 +1,7 @@
 """A clock that a test moves."""
 
 import asyncio
+import time
 from datetime import UTC, datetime, timedelta
 
 
@@ -29,3 +30,23 @@ class ManualClock:
     def set_wall(self, moment: datetime) -> None:
         """Steps the wall clock anywhere, back too; the monotonic one stays."""
         self._now = moment
+
+
+class ScaledClock:
+    """The machine's clock, `scale` times as fast; `shift` steps its wall time."""
+
+    def __init__(self, scale: float, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+        self._scale, self._start, self._began = scale, start, time.monotonic()
+
+    def now(self) -> datetime:
+        return self._start + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        return (time.monotonic() - self._began) * self._scale
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds / self._scale)
+
+    def shift(self, seconds: float) -> None:
+        """The wall clock steps, back too; the monotonic one goes on."""
+        self._start += timedelta(seconds=seconds)

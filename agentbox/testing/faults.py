@@ -9,7 +9,8 @@ CHUNK = 1 << 16
 
 
 class FaultProxy:
-    """Relays TCP from a port of its own to another of loopback. `lose` and `refuse` count what is still to be broken."""
+    """Relays TCP from a port of its own to another of loopback. Each attribute but `slow`, `lost` and `repeated` counts what is
+    still to be broken."""
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -18,6 +19,10 @@ class FaultProxy:
         self.lose = 0  # replies to be dropped: the peer did what it was asked, and nobody hears of it
         self.refuse = 0  # connections to be ended before a byte is passed on
         self.lost = 0
+        self.truncate = 0  # replies to be cut after half of their first piece
+        self.duplicate = 0  # requests to be sent twice: the peer gets the second when it has answered the first
+        self.repeated = 0
+        self.slow = 0.0  # seconds that each piece of a reply takes
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -46,11 +51,12 @@ class FaultProxy:
             if self.refuse:
                 self.refuse -= 1
                 return
-            above = await asyncio.open_connection("127.0.0.1", self._target)
-            try:
-                await self._relay((reader, writer), above)
-            finally:
-                above[1].close()
+            with suppress(ConnectionError):  # nobody is there: the one below sees its connection end
+                above = await asyncio.open_connection("127.0.0.1", self._target)
+                try:
+                    await self._relay((reader, writer), above)
+                finally:
+                    above[1].close()
         finally:
             writer.close()
             self._tasks.discard(task)
@@ -61,9 +67,10 @@ class FaultProxy:
         above: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     ) -> None:
         """Until either side ends, or a reply is lost."""
+        request = bytearray()
         both = {
-            asyncio.ensure_future(self._up(below[0], above[1])),
-            asyncio.ensure_future(self._down(above[0], below[1])),
+            asyncio.ensure_future(self._up(below[0], above[1], request)),
+            asyncio.ensure_future(self._down(above[0], below[1], request)),
         }
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
@@ -72,18 +79,40 @@ class FaultProxy:
                 one.cancel()
             await asyncio.gather(*both, return_exceptions=True)
 
-    async def _up(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _up(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytearray) -> None:
         with suppress(ConnectionError):
             while piece := await reader.read(CHUNK):
+                request += piece
                 writer.write(piece)
                 await writer.drain()
 
-    async def _down(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _down(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytearray) -> None:
         with suppress(ConnectionError):
             while piece := await reader.read(CHUNK):
+                again = bytes(request)
+                request.clear()
+                if self.duplicate and again:
+                    self.duplicate -= 1
+                    await self._repeat(again)
+                await asyncio.sleep(self.slow)
+                if self.truncate:
+                    self.truncate -= 1
+                    writer.write(piece[: len(piece) // 2])
+                    await writer.drain()
+                    return
                 if self.lose:
                     self.lose -= 1
                     self.lost += 1
                     return
                 writer.write(piece)
                 await writer.drain()
+
+    async def _repeat(self, request: bytes) -> None:
+        """Sends it on a connection of its own, and waits for the beginning of the reply."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._target)
+        try:
+            writer.write(request)
+            await writer.drain()
+            self.repeated += bool(await reader.read(CHUNK))
+        finally:
+            writer.close()

@@ -27,9 +27,6 @@ LATER = {
     "P14": "pods external-solid",
     "P15": "pods external-solid",
     "P16": "pods external-solid",
-    "V14": "events external-http",
-    "V15": "events external-http",
-    "V17": "events external-http",
 }
 # Clauses whose test is not in the suite itself, and where it is.
 ELSEWHERE = {
@@ -41,6 +38,9 @@ ELSEWHERE = {
     "M12": "tests/contract/test_memory_local_sqlite.py: how the tables of SQLite are filled",
     "P10": "tests/contract/test_pods_local_fs.py: only files in a folder can be links",
     "P12": "tests/contract/test_pods_local_fs.py: only a folder can be edited by hand",
+    "V14": "tests/contract/test_events_delivery.py: a sink that is away",
+    "V15": "tests/contract/test_events_delivery.py and test_events_delivery_forms.py: what is sent, and again",
+    "V17": "tests/contract/test_events_delivery_forms.py: what a sink refuses",
     "C10": "tests/contract/test_off.py",
     "O16": "tests/contract/test_orchestrator_child.py: the child and its pipes",
     "O17": "tests/contract/test_orchestrator_child.py: replies late, unknown, doubled, garbled or never",

@@ -13,11 +13,12 @@ class Waiting:
         self._ended = asyncio.Event()
 
     def end(self) -> None:
-        """The pause is over now; the next one is not."""
+        """The pause is over, if there is one; the next one is not."""
         self._ended.set()
 
     async def sleep(self, seconds: float) -> None:
-        """Until the time is over or `end` was called since the last pause ended."""
+        """Until the time is over, or `end` is called."""
+        self._ended.clear()
         both = {asyncio.ensure_future(self._clock.sleep(seconds)), asyncio.ensure_future(self._ended.wait())}
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
@@ -25,4 +26,3 @@ class Waiting:
             for one in both:
                 one.cancel()
             await asyncio.gather(*both, return_exceptions=True)
-        self._ended.clear()

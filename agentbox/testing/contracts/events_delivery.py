@@ -1,0 +1,41 @@
+"""What the tests of delivery share: waiting for the sink, and what a sink that is an agentbox has of a box."""
+
+import asyncio
+import time
+from typing import Any
+
+from agentbox.adapters.events.contract import Delivery, Event
+from agentbox.client.aio import AsyncBoxClient
+
+
+async def delivered(adapter: Any, *, seconds: float = 30.0) -> Delivery:
+    """Waits until the sink has every record. Raises AssertionError when the time is over."""
+    deadline = time.monotonic() + seconds
+    while (told := await adapter.delivery()).undelivered:
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not delivered within {seconds:g} s: {told}")
+        await asyncio.sleep(0.02)
+    found: Delivery = told
+    return found
+
+
+async def waiting(adapter: Any, *, seconds: float = 30.0) -> Delivery:
+    """Waits until the delivery says what keeps it. Raises AssertionError when the time is over."""
+    deadline = time.monotonic() + seconds
+    while not (told := await adapter.delivery()).trouble:
+        if time.monotonic() > deadline:
+            raise AssertionError(f"no trouble within {seconds:g} s: {told}")
+        await asyncio.sleep(0.02)
+    found: Delivery = told
+    return found
+
+
+async def of_box(client: AsyncBoxClient, box: str) -> list[Event]:
+    """The records of that box in the journal of the sink, in the order in which they stand there."""
+    found: list[Event] = []
+    since, head = -1, 0
+    while since < head:
+        batch = await client.call("read_events", query={"since": since, "limit": 1000})
+        since, head = batch["next_since"], batch["head_seq"]
+        found += [Event.from_wire(row) for row in batch["events"] if row.get("origin", {}).get("box") == box]
+    return found

@@ -1,0 +1,151 @@
+"""V14, V15 and V17 against a sink that is no agentbox: what is sent, when it is sent again, and what is given up."""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+import pytest_asyncio
+from events_sink import generic_sink
+
+from agentbox.testing.clock import ScaledClock
+from agentbox.testing.contracts.events_common import everything, fill, new
+from agentbox.testing.contracts.events_delivery import delivered, waiting
+from agentbox.testing.local_store import LocalStore
+
+SCALE = 40  # a minute in a second and a half
+TOKEN = "the-token-of-the-sink"
+BATCH, SINGLE = "application/cloudevents-batch+json", "application/cloudevents+json"
+
+
+@pytest.fixture
+def sink(tmp_path):
+    with generic_sink(tmp_path / "sink") as made:
+        yield made
+
+
+@pytest_asyncio.fixture
+async def store(tmp_path, sink):
+    options, secrets = {"endpoint": sink.url}, {"token": TOKEN}
+    made = LocalStore("events", "external-http", tmp_path, clock=ScaledClock(SCALE), options=options, secrets=secrets)
+    yield made
+    await made.close_all()
+
+
+@pytest_asyncio.fixture
+async def adapter(store):
+    return await store.open()
+
+
+async def test_V15_batches_of_cloudevents(sink, store, adapter):
+    """At most 100 records and at most 1 MiB a request, in order, with the bearer; members and extensions as stated."""
+    await fill(adapter, 250)
+    large = [await adapter.append([new(data={"x": "\u00e9" * 30_000})] * 10) for _ in range(4)]
+    (last,) = await adapter.append([new(subject="s", agent_id="a", session_id="b", source="urn:x")])
+    await delivered(adapter)
+    asked = sink.rows("asked")
+    assert {(row["form"], row["authorization"]) for row in asked} == {(BATCH, f"Bearer {TOKEN}")}
+    assert max(row["count"] for row in asked) <= 100
+    assert 900_000 < max(row["bytes"] for row in asked) <= 1 << 20
+    assert sink.seqs() == list(range(250 + 10 * len(large) + 1))
+    wire = last.to_wire()
+    assert sink.rows("taken")[-1] == {
+        "specversion": "1.0", "id": wire["id"], "source": "urn:x", "type": "agentbox.test.thing", "time": wire["ts"],
+        "subject": "s", "datacontenttype": "application/json", "data": wire["data"], "agentboxseq": str(wire["seq"]),
+        "agentboxhash": wire["hash"], "agentboxprev": wire["prev_hash"], "agentboxagent": "a", "agentboxsession": "b",
+    }  # fmt: skip
+
+
+async def test_V15_single_events_after_a_415(sink, adapter):
+    """One refused batch, then one event a request, in order."""
+    sink.rule(single=True)
+    await fill(adapter, 30)
+    await delivered(adapter)
+    first, *rest = sink.rows("asked")
+    assert (first["form"], first["status"]) == (BATCH, 415)
+    assert [(row["form"], row["count"], row["status"]) for row in rest] == [(SINGLE, 1, 202)] * 30
+    assert sink.seqs() == list(range(30))
+
+
+async def test_V15_waits_grow_to_a_minute(sink, adapter):
+    """From a second, doubled, up to half of each left to chance; then everything goes once."""
+    sink.rule(status=503)
+    await fill(adapter, 5)
+    while len(sink.rows("asked")) < 9:
+        await asyncio.sleep(0.05)
+    waits = [(b["at"] - a["at"]) * SCALE for a, b in pairwise(sink.rows("asked"))]
+    for turn, wait in enumerate(waits):
+        assert wait >= min(60, 2**turn) / 2 * 0.95
+    assert max(waits[6:]) >= 30 * 0.95
+    sink.rule()
+    await delivered(adapter)
+    assert sink.seqs() == list(range(5))
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_V15_retry_after_is_honoured(sink, adapter, status):
+    """Nothing is asked before that time, though the own wait would be over long ago."""
+    sink.rule(status=status, headers={"Retry-After": "40"})
+    await fill(adapter, 1)
+    await waiting(adapter)
+    sink.rule()
+    await delivered(adapter)
+    first, second = sink.rows("asked")
+    assert (second["at"] - first["at"]) * SCALE >= 40
+    assert sink.seqs() == [0]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410, 302])
+async def test_V17_what_a_person_must_mend_holds_the_cursor(sink, adapter, status):
+    """Degraded at once, with the status and without the token; nothing is given up, and mending is enough."""
+    sink.rule(status=status)
+    await fill(adapter, 150)
+    told = await waiting(adapter)
+    assert (told.cursor, told.dead, told.undelivered) == (-1, 0, 150)
+    health = await adapter.health()
+    assert health.state == "degraded"
+    assert str(status) in health.detail
+    assert TOKEN not in health.detail
+    sink.rule()
+    await delivered(adapter)
+    assert sink.seqs() == list(range(150))
+    assert (await adapter.health()).state == "ok"
+
+
+async def test_V17_the_bad_ones_are_found_and_the_rest_goes_on(sink, store, adapter):
+    """Three among 250: dead letters with status and reason, an event each, everything else once and in order."""
+    sink.rule(bad=["bad"])
+    for _ in range(3):
+        await fill(adapter, 60)
+        await adapter.append([new(subject="bad")])
+    await fill(adapter, 67)
+    told = await delivered(adapter)
+    assert [(letter.seq, letter.status, letter.reason) for letter in reversed(told.letters)] == [
+        (seq, 422, "the sink answers 422: so says the rule: 422") for seq in (60, 121, 182)
+    ]  # fmt: skip
+    events = await everything(adapter)
+    rejected = [event for event in events if event.type == "journal.delivery.rejected"]
+    assert [event.data["seq"] for event in rejected] == [60, 121, 182]
+    assert rejected[0].data["id"] == events[60].id
+    assert sink.seqs() == [event.seq for event in events if event.subject != "bad"]
+    adapter = await store.reopen()
+    assert (await adapter.delivery()).dead == 3
+
+
+async def test_V17_a_sink_for_small_requests_gets_small_ones(sink, adapter):
+    """413 to a batch is no word on its records; one that is too large alone becomes a dead letter."""
+    sink.rule(largest=20_000)
+    await fill(adapter, 100)
+    (large,) = await adapter.append([new(data={"x": "y" * 30_000})])
+    await fill(adapter, 10)
+    told = await delivered(adapter)
+    assert [(letter.seq, letter.status) for letter in told.letters] == [(large.seq, 413)]
+    assert sink.seqs() == [seq for seq in range(112) if seq != large.seq]
+
+
+async def test_V17_a_sink_that_refuses_everything_fills_nothing(sink, adapter):
+    """Each record makes one event, and that event none."""
+    sink.rule(status=400)
+    await fill(adapter, 20)
+    told = await delivered(adapter)
+    assert (told.dead, (await adapter.head())[0]) == (40, 39)
+    assert sink.seqs() == []
