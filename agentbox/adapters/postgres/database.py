@@ -27,6 +27,9 @@ Prepare = Callable[[Connection], Awaitable[str]]
 TRIES = 4  # of a transaction that others were in the way of
 _UNDO_SECONDS = 0.5  # for the server to break off what was cancelled
 _CLOSE_SECONDS = 3.0
+_INSTEAD_SECONDS = (
+    1.0  # for a connection in place of one that the server ended: longer, and the slot would be told down too late
+)
 _PULSE_SECONDS = 1.4
 
 
@@ -132,7 +135,7 @@ class Postgres:
 
         for left in reversed(range(self._size + 1)):
             pool, begun = self._open_pool(), False
-            db = await self._take(pool)
+            db = await self._take(pool, self._seconds if left == self._size else _INSTEAD_SECONDS)
             try:
                 if not transaction:
                     return await job(db)
@@ -148,11 +151,11 @@ class Postgres:
                 await pool.putconn(db)
         raise AssertionError("unreachable")
 
-    async def _take(self, pool: "AsyncConnectionPool[Connection]") -> Connection:
+    async def _take(self, pool: "AsyncConnectionPool[Connection]", seconds: float) -> Connection:
         from psycopg_pool import PoolClosed, PoolTimeout
 
         try:
-            return await pool.getconn()
+            return await pool.getconn(seconds)
         except (PoolTimeout, PoolClosed) as error:
             raise unreachable(self._cfg.slot, self._cfg.use, error) from None
 
@@ -164,6 +167,9 @@ class Postgres:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
+            asked = asyncio.current_task()
+            if task.cancelled() and asked is not None and not asked.cancelling():  # by `close`, not by the caller
+                raise self._closed() from None
             task.cancel()
             await asyncio.wait({task}, timeout=_UNDO_SECONDS)
             if task.done() and not task.cancelled():
@@ -172,9 +178,12 @@ class Postgres:
 
     def _open_pool(self) -> "AsyncConnectionPool[Connection]":
         if self._pool is None:
-            slot, impl = self._cfg.slot, self._cfg.use
-            raise SlotUnavailable(f"cannot use {slot}: the store is not open", slot=slot, impl=impl, since=None)
+            raise self._closed()
         return self._pool
+
+    def _closed(self) -> SlotUnavailable:
+        slot, impl = self._cfg.slot, self._cfg.use
+        return SlotUnavailable(f"cannot use {slot}: the store is not open", slot=slot, impl=impl, since=None)
 
     async def _prepare_schema(self, db: Connection) -> None:
         encoding = await row(db, "SHOW server_encoding")
