@@ -1,0 +1,100 @@
+"""A slot of each class with what it needs behind it, through the whole pipeline, on a real disk: redacted and journalled as in a box."""
+
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests/peers"))
+
+from postgres_server import PostgresServer, running
+
+from agentbox.adapters.base import SLOTS, Deps, SlotConfig, SlotName
+from agentbox.adapters.container import Container
+from agentbox.adapters.metrics import Metrics
+from agentbox.log import configure
+from agentbox.privacy import guard_of
+from agentbox.settings import Paths
+from agentbox.testing.agent_host import LIMITS, AgentHostBox
+from agentbox.testing.api_box import SLOTS as LOCAL
+from agentbox.testing.api_box import TOKEN, ApiBox
+from agentbox.testing.bridge_box import bridge
+
+PRIVACY = {
+    "enabled": True, "mode": "rules", "entities": ["secret"],
+    "policy": {"beads": "soft", "events": "soft", "pods": "strict", "memory": "strict", "orchestrator": "off"},
+}  # fmt: skip
+ROOMY = {"namespace_entries": 1_000_000, "namespace_size": 8 << 30}
+OPTIONS: Mapping[SlotName, Mapping[str, Any]] = {
+    "beads": {"lease_seconds": 300}, "memory": ROOMY, "events": {"fsync": "group"}, "orchestrator": {"grace_seconds": 1, "max_agents": 1000},
+}  # fmt: skip
+
+
+@dataclass
+class Room:
+    """An open slot, and the servers that stand behind it."""
+
+    slot: SlotName
+    use: str
+    prefix: Path
+    box: Container = field(init=False)
+    options: dict[str, Any] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+    server: PostgresServer | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.slot} {self.use}"
+
+    def container(self) -> Container:
+        """The slot, and the journal of the box."""
+        configure("bench", "error")
+        uses = dict.fromkeys(SLOTS, "off") | {"events": "local-jsonl"} | {self.slot: self.use}
+        configs = {
+            name: SlotConfig(
+                slot=name, use=uses[name], required=False, paths=Paths(self.prefix), box="bench", limits=LIMITS,
+                options={**OPTIONS.get(name, {}), **(self.options if name == self.slot else {})},
+                secrets=self.secrets if name == self.slot else {},
+            )
+            for name in SLOTS
+        }  # fmt: skip
+        return Container(configs, Deps(metrics=Metrics()), guard_of(PRIVACY))
+
+
+@contextlib.asynccontextmanager
+async def room(slot: SlotName, use: str, prefix: Path) -> AsyncIterator[Room]:
+    """The slot is open in the block. Raises RuntimeError when it does not open."""
+    with contextlib.ExitStack() as stack:
+        found = Room(slot, use, prefix)
+        _behind(found, stack)
+        found.box = found.container()
+        await found.box.start()
+        try:
+            status = found.box.status()[slot]
+            if status.state not in ("ok", "degraded"):
+                raise RuntimeError(f"{found.name} does not open: {status.detail}")
+            yield found
+        finally:
+            await found.box.stop()
+
+
+def _behind(found: Room, stack: contextlib.ExitStack) -> None:
+    """Starts what the class talks to."""
+    if found.use == "external-pg":
+        found.server = stack.enter_context(running())
+        found.secrets["dsn"] = found.server.dsn()
+    elif found.use == "external-http":
+        served = {name: LOCAL[name] if name == found.slot else LOCAL["events"] for name in (found.slot, "events")}
+        off = {name: type(LOCAL["events"])(use="off", required=False) for name in SLOTS}
+        peer = stack.enter_context(ApiBox(found.prefix / "peer", orchestrator=False, slots={**off, **served}))
+        found.options["endpoint"] = peer.url + ("/v1/events" if found.slot == "events" else "")
+        found.secrets["token"] = TOKEN
+    elif found.slot == "orchestrator":
+        host = AgentHostBox(found.prefix, options=OPTIONS["orchestrator"])
+        if found.use == "external-stdio":
+            found.options["command"] = bridge()
+        else:
+            host.start()
+            stack.callback(host.stop)
