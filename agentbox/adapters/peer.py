@@ -1,10 +1,11 @@
 """The connection of an external-http slot to the API of another box: its errors, its retries, its contract version."""
 
 import asyncio
+import contextlib
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from ipaddress import ip_address
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -23,6 +24,10 @@ from agentbox.adapters.wire import refuse
 from agentbox.client.aio import AsyncBoxClient
 from agentbox.client.calls import LIMITS, Call, call_of
 from agentbox.client.errors import ApiError, BoxUnreachable
+from agentbox.client.sse import SseEvent
+
+if TYPE_CHECKING:
+    from agentbox.client.attach import AsyncAttached
 
 TRIES = 3  # of a call that may be sent twice (slots.md 4)
 PAUSE_SECONDS = 0.1
@@ -76,11 +81,11 @@ class Peer:
         after a connection error. Raises what the peer answers as the same typed error."""
         return await self.carry(_call(name, parameters, request), method=method, again=again)
 
-    async def carry(self, call: Call, *, method: str, again: bool) -> httpx.Response:
-        """As `send`, for a request that is made already."""
+    async def carry(self, call: Call, *, method: str, again: bool, seconds: float | None = None) -> httpx.Response:
+        """As `send`, for a request that is made already; `seconds` in place of `timeout_seconds`."""
         if self._client is None:
             raise closed(self._cfg.slot, self._cfg.use)
-        seconds = float(self._cfg.option("timeout_seconds", TIMEOUT_SECONDS))
+        seconds = float(self._cfg.option("timeout_seconds", TIMEOUT_SECONDS)) if seconds is None else seconds
         for attempt in range(1, TRIES + 1):
             try:
                 return await self._once(self._client, call, method, seconds)
@@ -92,15 +97,42 @@ class Peer:
                     raise closed(self._cfg.slot, self._cfg.use) from error
         raise AssertionError("the last try returned or raised")
 
-    async def _once(self, client: AsyncBoxClient, call: Call, method: str, seconds: float) -> httpx.Response:
+    async def events(
+        self, name: str, parameters: Mapping[str, str], *, method: str, query: Mapping[str, object], since: str, patience: float
+    ) -> AsyncIterator[SseEvent]:  # fmt: skip
+        """Events of a streaming route, each once, across connections that break, for `patience` seconds without one."""
+        with self._typed(method, patience):
+            async for event in self._open_client().stream(
+                name, parameters, query=query, since=since, patience=patience
+            ):
+                yield event
+
+    async def attach(self, agent_id: str, generation: int) -> "AsyncAttached":
+        """The pipes of an agent of the peer."""
+        with self._typed("attach", TIMEOUT_SECONDS):
+            return await self._open_client().attach(agent_id, generation)
+
+    def _open_client(self) -> AsyncBoxClient:
+        if self._client is None:
+            raise closed(self._cfg.slot, self._cfg.use)
+        return self._client
+
+    @contextlib.contextmanager
+    def _typed(self, method: str, seconds: float) -> Iterator[None]:
+        """Errors of the client as errors of the slot."""
         try:
-            return await self._sent(client, call, seconds)
-        except (TypeError, ValueError):  # its JSON, or a header
-            raise refuse("", "holds what JSON cannot carry") from None
+            yield
         except ApiError as error:
             raise from_problem(error.problem, error.status, retry_after=error.retry_after) from error
         except BoxUnreachable as error:
             raise self._unreachable(error, method, seconds) from error
+
+    async def _once(self, client: AsyncBoxClient, call: Call, method: str, seconds: float) -> httpx.Response:
+        try:
+            with self._typed(method, seconds):
+                return await self._sent(client, call, seconds)
+        except (TypeError, ValueError):  # its JSON, or a header
+            raise refuse("", "holds what JSON cannot carry") from None
 
     async def _sent(self, client: AsyncBoxClient, call: Call, seconds: float) -> httpx.Response:
         """When its caller is cancelled, a request may still end in a second: httpcore (1.0) never frees a connection whose
@@ -140,7 +172,8 @@ class Peer:
 
     def _made(self) -> AsyncBoxClient:
         endpoint, token = str(self._cfg.option("endpoint", "")), self._cfg.secrets.get("token", "")
-        return AsyncBoxClient(endpoint, token=token, transport=transport_to(self._cfg, endpoint, kept=self._kept))
+        transport = transport_to(self._cfg, endpoint, kept=self._kept)
+        return AsyncBoxClient(endpoint, token=token, transport=transport, ssl=_trust(self._cfg))
 
     def _broken(self, why: str) -> BackendError:
         return unusable(self._cfg, why)
@@ -153,10 +186,14 @@ def transport_to(cfg: SlotConfig, endpoint: str, *, kept: int) -> httpx.AsyncHTT
         raise unusable(cfg, f"adapters.{cfg.slot}.endpoint must be the http(s) address of a box")
     if parts.scheme == "http" and not _is_loopback(parts.hostname):
         raise unusable(cfg, "plain http is for loopback only: give the endpoint as https")
-    authority = cfg.option("ca_file", "")
-    context = ssl.create_default_context(cafile=str(cfg.paths.at(str(authority)))) if authority else True
     limits = httpx.Limits(max_keepalive_connections=kept, keepalive_expiry=LIMITS.keepalive_expiry)
-    return httpx.AsyncHTTPTransport(verify=context, limits=limits)
+    return httpx.AsyncHTTPTransport(verify=_trust(cfg) or True, limits=limits)
+
+
+def _trust(cfg: SlotConfig) -> ssl.SSLContext | None:
+    """None where the usual anchors are enough."""
+    authority = cfg.option("ca_file", "")
+    return ssl.create_default_context(cafile=str(cfg.paths.at(str(authority)))) if authority else None
 
 
 def unusable(cfg: SlotConfig, why: str) -> BackendError:

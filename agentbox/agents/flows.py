@@ -41,6 +41,13 @@ class Flow:
                 else:
                     await reader.more()
 
+    async def pass_items(self, items: AsyncIterator[tuple[Any, int]]) -> None:
+        """Items on the wire and the bytes that each counts, until there are no more."""
+        async with self._told(), contextlib.aclosing(items) as found:  # type: ignore[type-var]
+            async for item, size in found:
+                await self._room()
+                await self._give([item], size)
+
     async def pass_stdout(self, life: Life, generation: int) -> None:
         """Chunks of one generation, from where the last holder stopped; ends with the generation. A cut is an error."""
         entry = life.entry

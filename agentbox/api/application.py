@@ -16,9 +16,10 @@ from agentbox.api.headers import SAFE, allowed_hosts, check_accept, check_host, 
 from agentbox.api.http_metrics import UNMATCHED
 from agentbox.api.membership import SESSION
 from agentbox.api.problems import MethodNotAllowed, TooBusy, invalid, reply_for
-from agentbox.api.reply import JSON, Answer, EventStream, Pieces
+from agentbox.api.reply import JSON, Answer, EventStream, Pieces, Socket
 from agentbox.api.sending import send_pieces, send_reply
 from agentbox.api.services import Services
+from agentbox.api.sockets import refuse_socket, serve_socket
 from agentbox.api.sse import Cut, write_events
 from agentbox.ids import uuid7
 from agentbox.routes import Match, Matcher, Route
@@ -38,6 +39,9 @@ class Application:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         began = time.perf_counter()
+        if scope["type"] == "websocket":
+            await self._open_socket(scope, receive, send)
+            return
         if self._live and scope["path"] == "/livez" and _plain(scope):
             await self._answer_live(scope, send)
             self._services.http.count("/livez", scope["method"], 200, time.perf_counter() - began)
@@ -56,12 +60,32 @@ class Application:
                 await self._stream(outcome, scope, receive, send, identity)
                 self._services.http.count(label, scope["method"], 200, -1)
                 return
+            assert not isinstance(outcome, Socket), "a row that is no socket answers none"
             if isinstance(outcome, Pieces):
                 await send_pieces(outcome, send, identity, scope["extensions"]["agentbox"]["abort"])
             else:
                 unread = match is None or match.route is None or (match.route.media == "any" and incoming.unread)
                 await send_reply(outcome, send, identity, close=unread)
         self._services.http.count(label, scope["method"], outcome.status, time.perf_counter() - began)
+
+    async def _open_socket(self, scope: Any, receive: Any, send: Any) -> None:
+        """A WebSocket is judged as the GET that it begins as."""
+        scope = {**scope, "method": "GET", "extensions": {"agentbox": {"crowding": scope["state"]["crowding"]}}}
+        headers = readable(scope["headers"])
+        identity, match = request_id(headers), self._matcher.match("GET", scope["raw_path"].decode("latin-1"))
+        label = match.route.template if match and match.route else UNMATCHED
+        status = 101
+        with ExitStack() as caller:
+            try:
+                outcome = await self._handle(scope, Incoming(receive, headers), match, headers, identity, caller)
+                assert isinstance(outcome, Socket), "a row that is a socket answers one"
+            except Exception as error:  # noqa: BLE001 - as for any request
+                refusal = reply_for(error, identity)
+                status = refusal.status
+                await refuse_socket(refusal, receive, send, identity)
+            else:
+                await serve_socket(outcome, receive, send, self._services.closing, identity)
+        self._services.http.count(label, "GET", status, -1)
 
     async def _handle(
         self,
@@ -80,6 +104,8 @@ class Application:
             raise MethodNotAllowed(f"cannot {scope['method']} this path", allow=list(match.allow))
         route = match.route
         caller = self._admit(route, headers)
+        if route.socket != (scope["type"] == "websocket"):
+            raise invalid("Upgrade", "must be websocket" if route.socket else "is not for this path")
         query = _query(route, scope["query_string"])
         body = None
         if route.body_limit == 0:

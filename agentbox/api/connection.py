@@ -95,6 +95,13 @@ class BoundedHttp(HttpToolsProtocol):
         """uvicorn calls this for each error of its parser, those that our callbacks raise included."""
         self._refuse(431 if self._head > MAX_HEAD else 400)
 
+    def handle_websocket_upgrade(self) -> None:
+        """From here on another protocol owns the connection, and keeps it alive by its own pings."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.app_state = {**self.app_state, "crowding": self._crowding()}
+        super().handle_websocket_upgrade()
+
     def _crowding(self) -> str:
         """`full`: only answer 503; `probes`: only probes are served; else empty."""
         open_now = len(self.connections)

@@ -14,12 +14,14 @@ from agentbox.errors import AgentboxError, ExitCode
 
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 BACKLOG = 512
+MESSAGE = 1 << 20  # bytes of one WebSocket message
 
 
 def bind(address: str, port: int) -> socket.socket:
     """A bound, not yet listening socket. Raises AgentboxError (exit 7) when the address is taken or foreign."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    # With its protocol named, asyncio sets TCP_NODELAY on what is accepted: else each answer waits 40 ms for an ACK.
+    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((address, port))
@@ -33,6 +35,14 @@ def bind(address: str, port: int) -> socket.socket:
     return sock
 
 
+def _websocket(config: Config, server_state: ServerState, app_state: dict[str, Any]) -> asyncio.Protocol:
+    """Imported when the first one comes. A peer that is slow to answer a ping is not cut: it may wait for an agent that
+    does not read."""
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    return WebSocketsSansIOProtocol(config=config, server_state=server_state, app_state=app_state)
+
+
 class Listener:
     """Serves `app` on a socket from `open` to `close`."""
 
@@ -40,7 +50,8 @@ class Listener:
         self._sock = sock
         self._protocol = type("Bounded", (BoundedHttp,), {"bounds": bounds})
         self._config = Config(
-            app, http=self._protocol, loop="none", ws="none", lifespan="off", interface="asgi3", log_config=None,
+            app, http=self._protocol, loop="none", ws=_websocket,  # type: ignore[arg-type]
+            ws_max_size=MESSAGE, ws_per_message_deflate=False, ws_ping_timeout=None, lifespan="off", interface="asgi3", log_config=None,
             access_log=False, server_header=False, timeout_keep_alive=round(IDLE_SECONDS),
         )  # fmt: skip
         self._state = ServerState()

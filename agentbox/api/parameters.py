@@ -54,7 +54,9 @@ _HEADERS: Mapping[str, Schema] = {
     "Last-Event-ID": {"type": "string", "pattern": "^[0-9]+$"},
 }
 JSON = {"flt": FILTER}  # query names whose value is a JSON document
-REQUIRED = frozenset({("terminate_agent", "generation")})  # query names that may not be left out
+REQUIRED = frozenset(
+    {("terminate_agent", "generation"), ("attach_agent", "generation")}
+)  # query names that may not be left out
 
 
 def of_path(name: str) -> Schema:

@@ -122,6 +122,13 @@ class VerifyBody(Record):
 
 
 @record
+class NewAgent(AgentSpec):
+    """An AgentSpec, and `input` (base64) for a `stdin` that is a pipe: given to the first life as it reads, then closed."""
+
+    input: bytes | None = None
+
+
+@record
 class SignalBody(Record):
     generation: int
     signal: Signal
@@ -156,6 +163,6 @@ RECORDS: Mapping[str, type[Record]] = {
     kind.__name__: kind
     for kind in (
         NewBead, ClaimBody, ClaimNextBody, HeartbeatBody, ReleaseBody, CloseBody, StoreBody, SearchBody, Hits, EventsBody, Appended, Head, VerifyBody,
-        SignalBody, RunBody, Draining, Applied,
+        NewAgent, SignalBody, RunBody, Draining, Applied,
     )
 }  # fmt: skip

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from agentbox.adapters.orchestrator.contract import Attachment
+
 JSON = "application/json"
 
 
@@ -47,4 +49,11 @@ class EventStream:
     close: Callable[[], None] = field(default=lambda: None)
 
 
-Answer: TypeAlias = Reply | Pieces | EventStream
+@dataclass(frozen=True)
+class Socket:
+    """An answer that is a WebSocket on what was attached; it is let go when the socket ends."""
+
+    attached: Attachment
+
+
+Answer: TypeAlias = Reply | Pieces | EventStream | Socket

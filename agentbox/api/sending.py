@@ -19,7 +19,7 @@ _log = structlog.get_logger()
 
 async def send_reply(reply: Reply, send: Send, identity: str, *, close: bool) -> None:
     """A whole answer; `close` ends the connection with it."""
-    body = _bytes_of(reply.body)
+    body = bytes_of(reply.body)
     own = list(reply.headers)
     if reply.status not in EMPTY:
         own.append(("content-length", str(len(body) if reply.length is None else reply.length)))
@@ -27,14 +27,14 @@ async def send_reply(reply: Reply, send: Send, identity: str, *, close: bool) ->
             own.append(("content-type", reply.media_type))
     if close or (reply.status in (413, 503) and reply.media_type != JSON):
         own.append(("connection", "close"))  # a body that was refused is not read to its end
-    await send({"type": "http.response.start", "status": reply.status, "headers": _head(own, identity)})
+    await send({"type": "http.response.start", "status": reply.status, "headers": head_of(own, identity)})
     await send({"type": "http.response.body", "body": body})
 
 
 async def send_pieces(answer: Pieces, send: Send, identity: str, abort: Callable[[], None]) -> None:
     """A body of known length. One that cannot be sent to its end is cut, so that no reader takes it for whole."""
     own = [*answer.headers, ("content-type", answer.media_type), ("content-length", str(answer.length))]
-    await send({"type": "http.response.start", "status": answer.status, "headers": _head(own, identity)})
+    await send({"type": "http.response.start", "status": answer.status, "headers": head_of(own, identity)})
     try:
         async for piece in answer.pieces:
             async with asyncio.timeout(STALL_SECONDS):
@@ -47,14 +47,15 @@ async def send_pieces(answer: Pieces, send: Send, identity: str, abort: Callable
         _log.warning("a body was not sent to its end", request_id=identity, reason=type(error).__name__)
 
 
-def _head(own: list[tuple[str, str]], identity: str) -> list[tuple[bytes, bytes]]:
+def head_of(own: list[tuple[str, str]], identity: str) -> list[tuple[bytes, bytes]]:
     """The headers of every answer, its own in place of these."""
     given = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in own]
     names = {name for name, _ in given}
     return [*((name, value) for name, value in SAFE if name not in names), (b"x-request-id", identity.encode()), *given]
 
 
-def _bytes_of(body: Any) -> bytes:
+def bytes_of(body: Any) -> bytes:
+    """A body as it goes out: JSON in the least space, bytes as they are."""
     if body is None:
         return b""
     if isinstance(body, bytes):

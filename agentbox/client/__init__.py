@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
 
 if TYPE_CHECKING:
+    from agentbox.client.agent_calls import Agent, AgentExit, RunOutput
     from agentbox.client.aio import AsyncBoxClient
     from agentbox.client.box import BoxClient
     from agentbox.client.errors import ApiError, BoxUnreachable
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from agentbox.client.sse import SseEvent
 
 __all__ = [
+    "Agent",
+    "AgentExit",
     "ApiError",
     "AsyncBoxClient",
     "BoxClient",
@@ -24,12 +27,15 @@ __all__ = [
     "MemoryEntry",
     "PodMeta",
     "Readiness",
+    "RunOutput",
     "SseEvent",
     "Submitted",
     "Task",
     "WrittenPod",
 ]
 _LAZY = {
+    "Agent": "agent_calls",
+    "AgentExit": "agent_calls",
     "ApiError": "errors",
     "AsyncBoxClient": "aio",
     "BoxClient": "box",
@@ -37,6 +43,7 @@ _LAZY = {
     "Hit": "slot_calls",
     "MemoryEntry": "slot_calls",
     "PodMeta": "slot_calls",
+    "RunOutput": "agent_calls",
     "SseEvent": "sse",
     "WrittenPod": "slot_calls",
 }

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from ssl import SSLContext
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
+from agentbox.client.aio_agents import AsyncAgentsClient
 from agentbox.client.aio_slots import AsyncMemoryClient, AsyncPodsClient
 from agentbox.client.calls import LIMITS, Call, base_headers, call_of, checked, data_of, error_of
 from agentbox.client.errors import ApiError, unreachable
@@ -16,14 +18,20 @@ from agentbox.client.resume import ENDED_EARLY, QUIET_SECONDS, RETRY_SECONDS, Re
 from agentbox.client.sse import SseEvent, SseParser
 from agentbox.client.task_call import log_of, task_body
 
+if TYPE_CHECKING:
+    from agentbox.client.attach import AsyncAttached
+
 
 class AsyncBoxClient:
     """Calls the API of a box. Raises ApiError for a refusal, BoxUnreachable when nothing answers."""
 
     def __init__(
-        self, url: str, *, token: str = "", timeout: float = 10.0, transport: httpx.AsyncBaseTransport | None = None
-    ) -> None:
+        self, url: str, *, token: str = "", timeout: float = 10.0, transport: httpx.AsyncBaseTransport | None = None,
+        ssl: SSLContext | None = None,
+    ) -> None:  # fmt: skip
+        """`ssl` is for sockets; a `transport` that is given brings its own."""
         self.url = url.rstrip("/")
+        self._token, self._timeout, self._ssl = token, timeout, ssl
         self._http = httpx.AsyncClient(
             base_url=self.url,
             headers=base_headers(token),
@@ -31,9 +39,11 @@ class AsyncBoxClient:
             transport=transport,
             trust_env=False,
             limits=LIMITS,
+            verify=ssl or True,
         )
         self.pods = AsyncPodsClient(self)
         self.memory = AsyncMemoryClient(self)
+        self.agents = AsyncAgentsClient(self)
 
     async def __aenter__(self) -> Self:
         return self
@@ -79,6 +89,13 @@ class AsyncBoxClient:
                 yield checked(response, ())
         except httpx.TransportError as error:
             raise unreachable(self.url, error) from error
+
+    async def attach(self, agent_id: str, generation: int) -> "AsyncAttached":
+        """The pipes of an agent; `agents.attach` lets them go by itself."""
+        from agentbox.client import attach  # its library is imported where it is used
+
+        url, given = attach.address(self.url, agent_id, generation), base_headers(self._token)
+        return await attach.attach_async(self.url, url, **attach.options(self.url, given, self._ssl, self._timeout))
 
     async def ready(self) -> Readiness:
         """The cached verdict; not ready is an answer, no error."""

@@ -3,11 +3,13 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from ssl import SSLContext
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
+from agentbox.client.agents import AgentsClient
 from agentbox.client.calls import LIMITS, Call, base_headers, call_of, checked, data_of, error_of
 from agentbox.client.errors import ApiError, unreachable
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
@@ -16,14 +18,20 @@ from agentbox.client.slots import MemoryClient, PodsClient
 from agentbox.client.sse import SseEvent, SseParser
 from agentbox.client.task_call import log_of, task_body
 
+if TYPE_CHECKING:
+    from agentbox.client.attach import Attached
+
 
 class BoxClient:
     """Calls the API of a box. Raises ApiError for a refusal, BoxUnreachable when nothing answers. Thread-safe."""
 
     def __init__(
-        self, url: str, *, token: str = "", timeout: float = 10.0, transport: httpx.BaseTransport | None = None
-    ) -> None:
+        self, url: str, *, token: str = "", timeout: float = 10.0, transport: httpx.BaseTransport | None = None,
+        ssl: SSLContext | None = None,
+    ) -> None:  # fmt: skip
+        """`ssl` is for sockets; a `transport` that is given brings its own."""
         self.url = url.rstrip("/")
+        self._token, self._timeout, self._ssl = token, timeout, ssl
         self._http = httpx.Client(
             base_url=self.url,
             headers=base_headers(token),
@@ -31,9 +39,11 @@ class BoxClient:
             transport=transport,
             trust_env=False,
             limits=LIMITS,
+            verify=ssl or True,
         )
         self.pods = PodsClient(self)
         self.memory = MemoryClient(self)
+        self.agents = AgentsClient(self)
 
     def __enter__(self) -> Self:
         return self
@@ -82,6 +92,13 @@ class BoxClient:
                 yield checked(response, ())
         except httpx.TransportError as error:
             raise unreachable(self.url, error) from error
+
+    def attach(self, agent_id: str, generation: int) -> "Attached":
+        """The pipes of an agent; `agents.attach` lets them go by itself."""
+        from agentbox.client import attach  # its library is imported where it is used
+
+        url, given = attach.address(self.url, agent_id, generation), base_headers(self._token)
+        return attach.attach_sync(self.url, url, **attach.options(self.url, given, self._ssl, self._timeout))
 
     def ready(self) -> Readiness:
         """The cached verdict; not ready is an answer, no error."""

@@ -19,5 +19,9 @@ def task_body(spec: Mapping[str, Any], timeout_s: float, options: Mapping[str, A
 
 def log_of(event: SseEvent) -> LogItem | Task:
     """A log event, or the finished task."""
-    data = json.loads(event.data)
-    return Task.from_wire(data) if event.event == "task" else LogItem.from_wire(data)
+    return Task.from_wire(json.loads(event.data)) if event.event == "task" else item_of(event)
+
+
+def item_of(event: SseEvent) -> LogItem:
+    """A piece of output or life."""
+    return LogItem.from_wire(json.loads(event.data))

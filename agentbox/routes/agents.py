@@ -8,7 +8,7 @@ _PAGE = ("limit", "cursor")
 
 AGENTS: tuple[Route, ...] = (
     Route(
-        name="spawn", method="POST", path="/v1/agents", scope=WRITE, handler="agents.spawn", request="AgentSpec",
+        name="spawn", method="POST", path="/v1/agents", scope=WRITE, handler="agents.spawn", request="NewAgent",
         response="AgentInfo", statuses=(201,), body_limit=None, headers=("Idempotency-Key",),
         summary="Starts an agent. `Idempotency-Key` is the request id: the same one gives the same agent.",
     ),
@@ -36,6 +36,12 @@ AGENTS: tuple[Route, ...] = (
     Route(
         name="terminate_agent", method="DELETE", path="/v1/agents/{id}", scope=WRITE, handler="agents.terminate",
         response="ExitRecord", query=("generation", "grace_s"), summary="Ends an agent's tree; answers how it ended.",
+    ),
+    Route(
+        name="attach_agent", method="GET", path="/v1/agents/{id}/attach", scope=WRITE, handler="agents.attach",
+        statuses=(101,), query=("generation",), socket=True,
+        summary="A WebSocket on the agent's pipes, one holder at a time: binary messages are bytes of stdin and stdout, an empty "
+        "one closes stdin, a text is a problem. It ends with the agent's output.",
     ),
 )  # fmt: skip
 

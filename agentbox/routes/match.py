@@ -21,7 +21,7 @@ class Match:
 
 
 class Matcher:
-    """Finds the row for a request. A GET row answers HEAD too, unless it streams."""
+    """Finds the row for a request. A GET row answers HEAD too, unless it streams or becomes a WebSocket."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._fixed: dict[str, list[Route]] = {}
@@ -56,7 +56,7 @@ def _choose(rows: Sequence[Route], parameters: Mapping[str, str], method: str) -
     allow: list[str] = []
     for route in rows:
         allow.append(route.method)
-        if route.method == "GET" and not route.stream:
+        if route.method == "GET" and not route.stream and not route.socket:
             allow.append("HEAD")
     wanted = "GET" if method == "HEAD" and "HEAD" in allow else method
     chosen = next((route for route in rows if route.method == wanted), None)

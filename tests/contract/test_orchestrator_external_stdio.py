@@ -18,6 +18,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 class StdioLab:
     """A box of the test."""
 
+    lives = (400, 600)
+
     def __init__(self, prefix: Path) -> None:
         self._prefix = prefix
         self.adapter: Any = None

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from agentbox import log as logging
-from agentbox.agents.bridge import own
+from agentbox.agents.bridge import forward, own
 from agentbox.agents.config import HostConfig
 from agentbox.errors import AgentboxError
-from agentbox.settings import Paths
+from agentbox.settings import Paths, take_from_environment
 from agentbox.supervision.boot_record import load_plan, read_boot_record
 
 PROGRAM = "bridge"
@@ -21,9 +21,13 @@ _FIRST_FREE = 3
 def main(arguments: Sequence[str]) -> int:
     """The exit code. An error of the operator's making is one line on stderr."""
     pipes = claim()
-    _parser().parse_args(arguments)
+    asked = _parser().parse_args(arguments)
     paths = Paths.of_this_process()
     try:
+        if asked.url:
+            logging.configure(PROGRAM)
+            asyncio.run(forward.serve(asked.url, _token(asked, paths), asked.ca_file, pipes, paths))
+            return 0
         record = read_boot_record(paths)
         plan = record.load_plan() if record else load_plan(paths.plan)
         logging.configure(PROGRAM, plan.observability.log_level)
@@ -46,7 +50,27 @@ def claim() -> tuple[int, int]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m agentbox.agents.bridge",
-        description="Serves agents over JSON-RPC on stdin and stdout: of this machine, with state of its own.",
+        description="Serves agents over JSON-RPC on stdin and stdout: of this machine, with state of its own, or those of "
+        "another box.",
     )
+    parser.add_argument("--url", default="", help="address of another box, whose agents are served")
+    parser.add_argument("--token-env", default="", metavar="NAME", help="variable that holds a token of that box")
+    parser.add_argument("--token-file", default="", metavar="PATH", help="file that holds a token of that box")
+    parser.add_argument("--ca-file", default="", metavar="PATH", help="extra trust anchor")
+    return parser
+
+
+def _token(asked: argparse.Namespace, paths: Paths) -> str:
+    """From the variable or the file: on a command line every process could read it. "" sends none."""
+    if asked.token_env:
+        return take_from_environment(asked.token_env) or ""
+    if not asked.token_file:
+        return ""
+    try:
+        return paths.at(asked.token_file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise AgentboxError(
+            f"cannot read the token file: {type(error).__name__}", "Give uid 1000 a text file."
+        ) from error

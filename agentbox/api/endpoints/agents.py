@@ -1,13 +1,15 @@
 """Agents over HTTP."""
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import fields
 
 from agentbox.adapters.orchestrator.contract import LIMIT, LONGEST_RUN, AgentFilter, AgentHandle, AgentSpec
 from agentbox.adapters.wire import to_wire
 from agentbox.api.call import LONGEST_GRACE, MAX_GENERATION, Call
 from agentbox.api.problems import invalid
-from agentbox.api.records import RunBody, SignalBody
-from agentbox.api.reply import EventStream, Reply, SentEvent
+from agentbox.api.records import NewAgent, RunBody, SignalBody
+from agentbox.api.reply import EventStream, Reply, SentEvent, Socket
 from agentbox.ids import uuid7
 
 FILTERS = ("state", "name", "parent_id", "label")
@@ -21,7 +23,11 @@ def _key(call: Call) -> str:
 
 async def spawn(call: Call) -> Reply:
     orchestrator = call.services.container.orchestrator
-    handle = await orchestrator.spawn(call.record(AgentSpec), request_id=_key(call))
+    body = call.record(NewAgent)
+    spec = AgentSpec(**{one.name: getattr(body, one.name) for one in fields(AgentSpec)})
+    if body.input is not None and spec.stdin != "pipe":
+        raise invalid("/input", "needs a spec whose stdin is a pipe")
+    handle = await orchestrator.spawn(spec, request_id=_key(call), stdin=body.input)
     info = await orchestrator.get(handle.agent_id)
     return Reply(info, status=201, headers=(("Location", f"/v1/agents/{handle.agent_id}"),))
 
@@ -54,19 +60,28 @@ async def signal(call: Call) -> Reply:
 
 
 async def terminate(call: Call) -> Reply:
+    grace = call.number("grace_s", 0, LONGEST_GRACE)
+    return Reply(await call.services.container.orchestrator.terminate(_handle(call), grace_s=grace))
+
+
+async def attach(call: Call) -> Socket:
+    """A second holder is 409, before the upgrade."""
+    return Socket(await call.services.container.orchestrator.attach(_handle(call)))
+
+
+def _handle(call: Call) -> AgentHandle:
     if "generation" not in call.query:
         raise invalid("?generation", "is missing")
     generation = call.integer("generation", 0, 0, MAX_GENERATION)
-    handle = AgentHandle(agent_id=call.parameters["id"], generation=generation)
-    grace = call.number("grace_s", 0, LONGEST_GRACE)
-    return Reply(await call.services.container.orchestrator.terminate(handle, grace_s=grace))
+    return AgentHandle(agent_id=call.parameters["id"], generation=generation)
 
 
 async def stream(call: Call) -> EventStream:
     """An unknown agent is 404, and a cursor that was trimmed 410, before any byte."""
     orchestrator, agent_id = call.services.container.orchestrator, call.parameters["id"]
     since, follow = call.since(0) or 0, call.truth("follow", True)
-    await anext(aiter(orchestrator.stream(agent_id, since=since, follow=False)), None)
+    async with aclosing(orchestrator.stream(agent_id, since=since, follow=False)) as known:  # type: ignore[type-var]
+        await anext(aiter(known), None)
 
     async def sent() -> AsyncIterator[SentEvent]:
         async for item in orchestrator.stream(agent_id, since=since, follow=follow):

@@ -20,6 +20,7 @@ class Lab(Protocol):
     """A backend of its own for one test. `adapter` is open after `start` and after `restart`."""
 
     adapter: Orchestrator
+    lives: tuple[int, int]  # until everything is at its level, and after that
 
     @property
     def root_pid(self) -> int:

@@ -1,0 +1,168 @@
+"""The bridge as a relay: each call goes to the agents of another box, each answer comes back as the same typed error."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+from agentbox.adapters import context
+from agentbox.adapters.base import Deps, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import NotFound, SlotUnavailable
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.orchestrator import pipes, rpc
+from agentbox.adapters.orchestrator.contract import AgentFilter, AgentHandle, AgentSpec, Attachment
+from agentbox.adapters.wire import from_wire, to_wire
+from agentbox.agents.bridge.over_http import HttpOrchestrator
+from agentbox.agents.flows import Flow
+from agentbox.agents.session import Session
+from agentbox.settings import Paths
+
+_OPEN_SECONDS = 8.0  # the box gives 10 to the whole of opening a slot
+Params = Mapping[str, Any]
+
+
+class Forwarder:
+    """Answers a session out of the agents of a host."""
+
+    def __init__(self, agents: HttpOrchestrator, stop: asyncio.Event) -> None:
+        self.agents, self.stop = agents, stop
+
+    def greet(self, _params: Params) -> dict[str, Any]:
+        """Bounds of the caller's box are not the host's: they are left aside."""
+        return {"capabilities": sorted(self.agents.capabilities)}
+
+    async def answer(self, session: Session[Any], method: str, params: Params) -> Any:
+        """Raises NotFound for a method that there is not."""
+        handler = _METHODS.get(method)
+        if handler is None:
+            raise NotFound(f"cannot call {method}: there is no such method", resource="method", id=method)
+        scopes = frozenset({"admin"}) if params.get("admin") is True else frozenset()
+        with context.calling(context.CallContext(principal=str(params.get("principal", "")), scopes=scopes)):
+            return await handler(session, params)
+
+
+async def serve(endpoint: str, token: str, ca_file: str, ends: tuple[int, int], paths: Paths) -> None:
+    """Returns once the peer has left or asked for the end. Agents of the host live on. Raises AdapterError when the host
+    does not answer."""
+    options = {"endpoint": endpoint, "ca_file": ca_file}
+    cfg = SlotConfig(
+        slot="orchestrator", use="external-stdio", required=True, paths=paths, options=options, secrets={"token": token}
+    )
+    agents, stop = HttpOrchestrator(cfg, Deps(metrics=Metrics())), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await agents.open(Deadline.after(_OPEN_SECONDS))
+    try:
+        reader, _ = await pipes.reading(ends[0], rpc.LINE_LIMIT)
+        session = Session(Forwarder(agents, stop), reader, await pipes.writing(ends[1]))
+        tasks = asyncio.create_task(session.serve()), asyncio.create_task(stop.wait())
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    finally:
+        await agents.close()
+
+
+async def _spawn(session: Session[Forwarder], params: Params) -> Any:
+    spec, given = AgentSpec.from_wire(params["spec"]), params.get("stdin")
+    stdin = None if given is None else from_wire(bytes, given)
+    return (await session.service.agents.spawn(spec, request_id=params["request_id"], stdin=stdin)).to_wire()
+
+
+async def _run_once(session: Session[Forwarder], params: Params) -> Any:
+    found = await session.service.agents.run_once(
+        AgentSpec.from_wire(params["spec"]), request_id=params["request_id"], stdin=from_wire(bytes, params["stdin"]),
+        timeout_s=from_wire(float, params["timeout_s"]), max_output=from_wire(int, params["max_output"]),
+    )  # fmt: skip
+    return found.to_wire()
+
+
+async def _page(session: Session[Forwarder], params: Params) -> Any:
+    wanted = AgentFilter.from_wire(params.get("filter") or {})
+    found = await session.service.agents.list(wanted, limit=params.get("limit", 100), cursor=params.get("cursor"))
+    return found.to_wire()
+
+
+async def _get(session: Session[Forwarder], params: Params) -> Any:
+    return (await session.service.agents.get(params["agent_id"])).to_wire()
+
+
+async def _signal(session: Session[Forwarder], params: Params) -> Any:
+    await session.service.agents.signal(_handle(params), params["signal"])
+    return {}
+
+
+async def _terminate(session: Session[Forwarder], params: Params) -> Any:
+    return (await session.service.agents.terminate(_handle(params), grace_s=params.get("grace_s"))).to_wire()
+
+
+async def _stream(session: Session[Forwarder], params: Params) -> Any:
+    agents, since = session.service.agents, from_wire(int, params.get("since", 0))
+    items = agents.stream(params["agent_id"], since=since, follow=bool(params.get("follow", True)))
+    flow = Flow(params["subscription"], params["credit"], session.send)
+
+    async def sized() -> AsyncIterator[tuple[Any, int]]:
+        async with contextlib.aclosing(items) as found:  # type: ignore[type-var]
+            async for item in found:
+                yield item.to_wire(), len(item.data)
+
+    session.follow(flow, flow.pass_items(sized()))
+    return {}
+
+
+async def _attach(session: Session[Forwarder], params: Params) -> Any:
+    attached = await session.service.agents.attach(_handle(params))
+    flow = Flow(params["subscription"], params["credit"], session.send)
+    session.attachments[flow.number] = attached
+
+    async def sized() -> AsyncIterator[tuple[Any, int]]:
+        try:
+            async for chunk in attached:
+                yield to_wire(chunk), len(chunk)
+        finally:
+            await attached.aclose()
+
+    session.follow(flow, flow.pass_items(sized()))
+    return {}
+
+
+async def _stdin(session: Session[Forwarder], params: Params) -> Any:
+    attached: Attachment | None = session.attachments.get(params["subscription"])
+    if attached is None:
+        raise NotFound("cannot write to stdin: nobody is attached here any more", resource="attachment", id="")
+    await (attached.close_stdin() if params.get("eof") else attached.send(from_wire(bytes, params["data"])))
+    return {}
+
+
+async def _ping(session: Session[Forwarder], _params: Params) -> Any:
+    health = await session.service.agents.health()
+    if health.state == "down":
+        raise SlotUnavailable(health.detail, slot="orchestrator", impl="external-stdio", since=None)
+    return {}
+
+
+async def _shutdown(session: Session[Forwarder], _params: Params) -> Any:
+    session.service.stop.set()
+    return {}
+
+
+def _handle(params: Params) -> AgentHandle:
+    return AgentHandle(agent_id=from_wire(str, params["agent_id"]), generation=from_wire(int, params["generation"]))
+
+
+_METHODS: Mapping[str, Callable[[Session[Forwarder], Params], Awaitable[Any]]] = {
+    "agent.spawn": _spawn,
+    "agent.list": _page,
+    "agent.get": _get,
+    "agent.signal": _signal,
+    "agent.terminate": _terminate,
+    "agent.run_once": _run_once,
+    "agent.stream": _stream,
+    "agent.attach": _attach,
+    "agent.stdin": _stdin,
+    "ping": _ping,
+    "shutdown": _shutdown,
+}

@@ -1,0 +1,98 @@
+"""Requests about agents, and what their answers mean: shared by the two clients."""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from agentbox.client.calls import Call, call_of
+from agentbox.client.records import Wire
+
+LATE_SECONDS = 10.0  # beyond a timeout or a grace that the box holds itself
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentExit(Wire):
+    """How a life ended. `at` is RFC 3339."""
+
+    code: int | None
+    signal: str | None
+    reason: str
+    at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent(Wire):
+    """An agent as it is now. `generation` grows by 1 with each restart; `isolation` says what the sandbox enforced."""
+
+    agent_id: str
+    generation: int
+    spec: Mapping[str, Any]
+    state: str
+    pid: int | None
+    started_at: str | None
+    restarts: int
+    exit: AgentExit | None
+    isolation: Mapping[str, Any]
+
+    @classmethod
+    def from_wire(cls, data: Mapping[str, Any]) -> Self:
+        ended = data["exit"]
+        exit_of = None if ended is None else AgentExit.from_wire(ended)
+        return super().from_wire({**data, **data["handle"], "exit": exit_of})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOutput(Wire):
+    """What a one-shot run gave. `truncated`: output beyond `max_output` was cut."""
+
+    exit: AgentExit
+    stdout: bytes
+    stderr: bytes
+    truncated: bool
+    isolation: Mapping[str, Any]
+
+    @classmethod
+    def from_wire(cls, data: Mapping[str, Any]) -> Self:
+        texts = {name: base64.b64decode(data[name]) for name in ("stdout", "stderr")}
+        return super().from_wire({**data, **texts, "exit": AgentExit.from_wire(data["exit"])})
+
+
+def spawn_agent(spec: Mapping[str, Any], request_id: str, given: bytes | None) -> Call:
+    """POST of a spec; `given` is input that is closed afterwards."""
+    more = {} if given is None else {"input": _text(given)}
+    return call_of("spawn", body={**spec, **more}, headers=_key(request_id))
+
+
+def run_once(spec: Mapping[str, Any], request_id: str, stdin: bytes, timeout_s: float, max_output: int) -> Call:
+    """POST of a one-shot run."""
+    body = {"spec": dict(spec), "stdin": _text(stdin), "timeout_s": timeout_s, "max_output": max_output}
+    return call_of("run_once", body=body, headers=_key(request_id))
+
+
+def list_agents(limit: int, cursor: str | None, **filters: str | None) -> Call:
+    """GET of a page; `filters` are state, name, parent_id and label."""
+    return call_of("list_agents", query={**filters, "limit": limit, "cursor": cursor})
+
+
+def get_agent(agent_id: str) -> Call:
+    """GET of one agent."""
+    return call_of("get_agent", {"id": agent_id})
+
+
+def signal_agent(agent_id: str, generation: int, signal: str) -> Call:
+    """POST of a signal."""
+    return call_of("signal_agent", {"id": agent_id}, body={"generation": generation, "signal": signal})
+
+
+def terminate_agent(agent_id: str, generation: int, grace_s: float | None) -> Call:
+    """DELETE of a tree."""
+    return call_of("terminate_agent", {"id": agent_id}, query={"generation": generation, "grace_s": grace_s})
+
+
+def _key(request_id: str) -> dict[str, str]:
+    return {"Idempotency-Key": request_id} if request_id else {}
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

@@ -1,0 +1,209 @@
+"""A host of agents for tests of what reaches them by HTTP: a real agent-host, and the API's own application on a real
+listener in this process."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agentbox.adapters.base import SLOTS, Deps, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.events.contract import Event
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.orchestrator.record import RecordLine
+from agentbox.agents.bridge.over_http import HttpOrchestrator
+from agentbox.api.agent_events import record_of_agents
+from agentbox.api.app import build
+from agentbox.api.application import Application
+from agentbox.api.listener import Listener, bind
+from agentbox.api.server import API_BOUNDS
+from agentbox.client import AsyncBoxClient
+from agentbox.plan.model import Slot
+from agentbox.routes import ROUTES
+from agentbox.settings import Paths
+from agentbox.testing.agent_host import LIMITS, AgentHostBox
+from agentbox.testing.api_box import TOKEN, api_plan
+
+SCOPES = ("agents:read", "agents:write")
+
+
+class ServedAgents:
+    """`token` has the scopes of agents and no more; TOKEN is the admin's."""
+
+    def __init__(
+        self, prefix: Path, *, limits: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None,
+        scale: float = 1,
+    ) -> None:  # fmt: skip
+        self.host = AgentHostBox(prefix, limits=limits, options=options, scale=scale)
+        slots = {name: Slot(use="off", required=False) for name in SLOTS} | {
+            "events": Slot(use="local-jsonl", required=False),
+            "orchestrator": Slot(use="local-process", required=False, options=dict(options or {})),
+        }
+        self.plan = api_plan(slots=slots, limits={**LIMITS, **(limits or {})})
+        self.url, self.token = f"http://127.0.0.1:{self.plan.api.port}", ""
+        self._stops: list[Callable[[], Any]] = []
+
+    async def start(self) -> None:
+        """What of it does not run, and at first a token."""
+        if not self.host.running:
+            self.host.start()
+        if not self._stops:
+            await self._serve()
+        self.token = self.token or await self.named("box-b")
+
+    async def _serve(self) -> None:
+        paths = self.host.paths
+        paths.state_secrets.mkdir(parents=True, exist_ok=True)
+        paths.api_key.write_text(TOKEN)
+        services = build(self.plan, paths, None)
+        await services.tokens.open()
+        rows = [route for route in ROUTES if route.listener == "api"]
+        listener = Listener(Application(services, rows), bind("127.0.0.1", self.plan.api.port), API_BOUNDS)
+        await listener.open()
+        await services.container.start()
+        record = record_of_agents(services)
+        assert record is not None
+        self._stops = [
+            lambda: listener.close(0.1),
+            lambda: _ended(record),
+            services.container.stop,
+            services.tokens.close,
+        ]
+
+    async def named(self, name: str, *scopes: str) -> str:
+        """A new token of that name; with the scopes of agents unless others are named."""
+        async with AsyncBoxClient(self.url, token=TOKEN) as box:
+            made = await box.call("create_token", body={"name": name, "scopes": list(scopes or SCOPES)})
+        return str(made["value"])
+
+    def config(self, token: str = "", **options: Any) -> SlotConfig:
+        """Of a class that reaches this host over HTTP."""
+        return SlotConfig(
+            slot="orchestrator", use="external-stdio", required=True, paths=Paths(self.host.paths.prefix),
+            options={"endpoint": self.url, **options}, secrets={"token": token or self.token},
+        )  # fmt: skip
+
+    def over_http(self) -> HttpOrchestrator:
+        """The class over the routes, not open; an admin here is one there."""
+        cfg = self.config()
+        return HttpOrchestrator(cfg, Deps(metrics=Metrics()), admin=replace(cfg, secrets={"token": TOKEN}))
+
+    async def crash(self) -> None:
+        """SIGKILL of agent-host, then the end of the API."""
+        self.host.kill()
+        await self.leave()
+
+    async def leave(self) -> None:
+        """Ends the API; agents run on."""
+        stops, self._stops = self._stops, []
+        for stop in stops:
+            await stop()
+
+    async def close(self) -> None:
+        """Everything."""
+        await self.leave()
+        self.host.stop()
+
+
+Open = Callable[[ServedAgents], Awaitable[Any]]
+_TYPES = ("agent.started", "agent.restarted", "agent.exited", "agent.lost")
+
+
+class HostLab:
+    """What the suite asks of a test's own backend, where agents are a host's: `opened` makes the class under test."""
+
+    lives = (240, 160)
+
+    def __init__(self, prefix: Path, opened: Open) -> None:
+        self._prefix, self._opened = prefix, opened
+        self._served: ServedAgents | None = None
+        self._taken = -1
+        self.adapter: Any = None
+
+    @property
+    def served(self) -> ServedAgents:
+        assert self._served is not None
+        return self._served
+
+    @property
+    def root_pid(self) -> int:
+        """Of the host's agent-host."""
+        return self.served.host.pid
+
+    @property
+    def workspace(self) -> Path:
+        return self.served.host.paths.workspace
+
+    async def start(self, **given: Any) -> Any:
+        self._served = ServedAgents(self._prefix, **given)
+        return await self.restart()
+
+    async def leave(self) -> None:
+        await self.adapter.close()
+
+    async def crash(self) -> None:
+        await self.served.crash()
+        await self.adapter.close()
+
+    async def restart(self) -> Any:
+        await self.served.start()
+        self.adapter = await self._opened(self.served)
+        return self.adapter
+
+    async def record(self, count: int, *, take: bool = True) -> list[RecordLine]:
+        """Out of the host's journal, which takes every line: here `take` only moves on."""
+        query = {"since": self._taken, "types": ",".join(_TYPES), "limit": 1000}
+        found: list[RecordLine] = []
+        async with asyncio.timeout(20), AsyncBoxClient(self.served.url, token=TOKEN) as box:
+            while len(found) < count:
+                batch = (await box.call("read_events", query=query))["events"]
+                found = [_line(Event.from_wire(event)) for event in batch]
+        if take:
+            self._taken = found[-1].seq
+        return found
+
+    async def close(self) -> None:
+        if self.adapter is not None:
+            await self.adapter.close()
+        if self._served is not None:
+            await self._served.close()
+
+
+class HostStore:
+    """Adapters on a host that tests share; what was killed is started for the next test."""
+
+    def __init__(self, served: ServedAgents, make: Callable[[ServedAgents], Any]) -> None:
+        self._served, self._make = served, make
+        self._made: list[Any] = []
+        self.prefix = served.host.paths.prefix
+
+    def make(self) -> Any:
+        self._made.append(self._make(self._served))
+        return self._made[-1]
+
+    async def open(self) -> Any:
+        found = self.make()
+        await found.open(Deadline.after(10))
+        return found
+
+    async def begin(self) -> None:
+        await self._served.start()
+
+    async def kill_backend(self) -> None:
+        await self._served.crash()
+
+    async def end(self) -> None:
+        for one in self._made:
+            await one.close()
+        self._made.clear()
+
+
+def _line(event: Event) -> RecordLine:
+    agent = event.agent_id or ""
+    return RecordLine(seq=event.seq, id=event.id, at=event.ts, type=event.type, agent_id=agent, data=event.data)
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.wait({task})
