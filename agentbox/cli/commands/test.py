@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -30,14 +31,22 @@ class Suite:
     containers: bool = False
 
 
+_SHARED: Final = (
+    "-n",
+    "3",
+    "--dist",
+    "loadfile",
+)  # these tests mostly wait; a file's boxes and servers stay in one process
+
+
 def _pytest(*folders: str) -> tuple[str, ...]:
     return ("-m", "pytest", "-q", *folders)
 
 
 SUITES = (
     Suite("lint", (("-m", "ruff", "check", "."), ("-m", "ruff", "format", "--check", "."), ("-m", "mypy", "agentbox"))),
-    Suite("unit", (_pytest("tests/unit", "tests/rules", "tests/golden", "tests/meta", "tests/api"),)),
-    Suite("contract", (_pytest("tests/contract"),)),
+    Suite("unit", (_pytest(*_SHARED, "tests/unit", "tests/rules", "tests/golden", "tests/meta", "tests/api"),)),
+    Suite("contract", (_pytest(*_SHARED, "tests/contract"),)),
     Suite("nix", (_pytest("tests/nix"),), containers=True),
     Suite("runtime", (_pytest("tests/runtime-contract"),), containers=True),
     Suite("features", (_pytest("tests/features"),), containers=True),
