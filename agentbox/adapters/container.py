@@ -101,6 +101,14 @@ class Container:
         """Gives a slot another configuration; it changes over in the background."""
         self._slots[slot].reconfigure(cfg)
 
+    async def settled(self, slot: SlotName) -> None:
+        """Returns once the last configuration given was tried: the slot is open with it, or down."""
+        await self._slots[slot].applied.wait()
+
+    def down(self, slot: SlotName) -> bool:
+        """Whether the slot is served by a stand-in that refuses."""
+        return self._slots[slot].state == "down"
+
     async def _tell(self, tries: Mapping[SlotName, "asyncio.Future[None]"], required_tried: Callable[[], None]) -> None:
         required = {slot: job for slot, job in tries.items() if self._slots[slot].cfg.required}
         if required:

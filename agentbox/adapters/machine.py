@@ -57,6 +57,8 @@ class SlotMachine:
         self._failures = 0
         self._wake = asyncio.Event()
         self._next_cfg: SlotConfig | None = None
+        self.applied = asyncio.Event()  # set while no other configuration waits to be taken over
+        self.applied.set()
         self._task: asyncio.Task[None] | None = None
         self._ready_at = 0.0
         first: Shown = "off" if cfg.use == "off" else "connecting"
@@ -87,6 +89,7 @@ class SlotMachine:
         that the new one needs (`Adapter.exclusive`)."""
         resolve(cfg.slot, cfg.use)
         self._next_cfg = cfg
+        self.applied.clear()
         self._wake.set()
 
     async def open_first(self) -> None:
@@ -113,10 +116,15 @@ class SlotMachine:
             woken = await self._sleep(wait)
             if self._next_cfg is not None:
                 await self._apply()
+                self._tell_applied()
             elif self._state == "ready":
                 await self._check()
             elif self._state == "down" and not woken:
                 await self._try_again()
+
+    def _tell_applied(self) -> None:
+        if self._next_cfg is None:
+            self.applied.set()
 
     async def _sleep(self, seconds: float | None) -> bool:
         """Whether somebody woke it before the time was over."""

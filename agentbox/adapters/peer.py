@@ -184,7 +184,7 @@ def transport_to(cfg: SlotConfig, endpoint: str, *, kept: int) -> httpx.AsyncHTT
     parts = urlsplit(endpoint)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise unusable(cfg, f"adapters.{cfg.slot}.endpoint must be the http(s) address of a box")
-    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise unusable(cfg, "plain http is for loopback only: give the endpoint as https")
     limits = httpx.Limits(max_keepalive_connections=kept, keepalive_expiry=LIMITS.keepalive_expiry)
     return httpx.AsyncHTTPTransport(verify=_trust(cfg) or True, limits=limits)
@@ -213,7 +213,8 @@ def _call(name: str, parameters: Mapping[str, str] | None, request: Mapping[str,
         raise refuse("", "holds a lone surrogate") from None
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """True for an address of this machine's own, and its usual name."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

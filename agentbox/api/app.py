@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
-from agentbox.adapters.base import Clock, Deps, SystemClock
+from agentbox.adapters.base import Clock, Deps, SlotName, SystemClock
 from agentbox.adapters.container import container_of
 from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.timing import Timing
@@ -14,7 +14,7 @@ from agentbox.api.box_metrics import BoxMetrics
 from agentbox.api.drift import DriftWatch
 from agentbox.api.hooked_slots import hooked
 from agentbox.api.http_metrics import HttpMetrics
-from agentbox.api.membership import Membership, enrolment_token, membership_of
+from agentbox.api.membership import Membership, clock_scale, enrolment_token, host_of
 from agentbox.api.services import Services
 from agentbox.api.tasks import Tasks
 from agentbox.api.tokens import NamedTokens
@@ -45,15 +45,29 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock |
     registry.register(http)
     metrics = BoxMetrics(registry, plan_digest=boot.plan_digest, image_digest=boot.digests.get("image") or "")
     metrics.unclean.set(boot.previous_shutdown == "unclean")
+    mesh, hook = Membership(plan), hooked(boot.hooks)
+
+    async def before_open(slot: SlotName) -> None:
+        await hook(slot)
+        await mesh.before_open(slot)
+
     container = container_of(
-        applied, paths, Deps(metrics=Metrics(registry), before_open=hooked(boot.hooks), clock=clock or SystemClock()), timing=Timing().scaled(1 / boot.hooks.clock_scale),
+        applied, paths, Deps(metrics=Metrics(registry), before_open=before_open, clock=clock or SystemClock()), timing=Timing().scaled(1 / boot.hooks.clock_scale),
         secrets=lambda slot: slot_secrets(paths, applied.slots[slot].options), spans=_spans(plan), on_change=lambda: services.evaluator.wake("adapters"),
     )  # fmt: skip
-    tokens, mesh = NamedTokens(paths), membership_of(lambda: services.plan, plan, paths, boot, container, registry)
+    tokens = NamedTokens(paths)
+    if mesh.mode == "host":
+        mesh.host = host_of(
+            lambda: services.plan, paths, container.journal.record_soon, registry, clock_scale(plan, boot)
+        )
     services = Services(
         plan=applied, paths=paths, boot=boot, access=_access(plan, paths, tokens, mesh), registry=registry,
         http=http, metrics=metrics, container=container, tasks=Tasks(applied, paths, container), tokens=tokens, mesh=mesh,
     )  # fmt: skip
+    if mesh.mode == "client":
+        from agentbox.api.joining import client_of  # costs start time, and is for clients only
+
+        mesh.client = client_of(services)
     services.watch, services.drift = Watch(services), DriftWatch(services)
     services.standard = standard_requirements(
         paths, plan, boot_id=boot.boot_id, slots=lambda: {str(slot): status for slot, status in container.status().items()}, hooks=boot.hooks,
@@ -73,7 +87,7 @@ def _nothing(_: object) -> None:
 def _access(plan: Plan, paths: Paths, tokens: NamedTokens, mesh: Membership) -> Access:
     return Access(
         paths, _token(plan, paths), tokens.caller, sessions=mesh.caller, ended=mesh.once_caller,
-        enrolment=enrolment_token(plan, paths),
+        enrolment=enrolment_token(plan, paths) if mesh.mode == "host" else "",
     )  # fmt: skip
 
 

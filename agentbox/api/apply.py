@@ -40,7 +40,7 @@ async def apply_mounted(services: "Services") -> Applied:
     for slot in SLOTS:
         old, new = (_config(one, services.paths, slot) for one in (services.plan, plan))
         if old != new:
-            services.container.reconfigure(slot, new)
+            services.container.reconfigure(slot, services.mesh.overlay(new))
     services.plan = plan
     services.tasks.hold(plan)
     services.drift.wake()

@@ -1,11 +1,13 @@
 """What this boot found out, as the probes tell it. Where no boot ran (a test, a bare start) the plan alone speaks."""
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
+from agentbox.canonical import canonical_json
 from agentbox.plan.model import Plan
 from agentbox.settings import Paths, environment
-from agentbox.supervision.boot_record import BootRecord, Drifted
+from agentbox.supervision.boot_record import BootRecord, Drifted, Posture
 from agentbox.supervision.files import read_json
 from agentbox.supervision.hooks import Hooks
 
@@ -23,8 +25,13 @@ class BootFacts:
     drift: tuple[Drifted, ...] = ()
     target: str = ""
     protections_absent: tuple[str, ...] = ()
+    posture_digest: str = ""  # `sha256:<hex>` of the report in canonical JSON
     previous_shutdown: str = "first"
     hooks: Hooks = field(default_factory=Hooks)
+
+
+def _digest(posture: Posture) -> str:
+    return f"sha256:{hashlib.sha256(canonical_json(asdict(posture))).hexdigest()}"
 
 
 def facts_of(record: BootRecord | None, plan: Plan, paths: Paths) -> BootFacts:
@@ -37,5 +44,5 @@ def facts_of(record: BootRecord | None, plan: Plan, paths: Paths) -> BootFacts:
     return BootFacts(
         boot_id=record.boot_id, plan_digest=plan.digest, image_ref=record.image_ref, revision=revision,
         digests=record.digests, landlock_abi=record.landlock_abi, drift=record.posture.drift, target=record.target, protections_absent=record.protections_absent,
-        previous_shutdown=record.previous.shutdown, hooks=record.hooks,
+        previous_shutdown=record.previous.shutdown, posture_digest=_digest(record.posture), hooks=record.hooks,
     )  # fmt: skip

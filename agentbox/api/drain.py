@@ -98,8 +98,9 @@ class Drain:
 async def close_slots(services: "Services") -> bool:
     """Imports what the boot said last, then closes every slot. False when a slot did not close in time."""
     await services.watch.stop()
+    leaving = asyncio.ensure_future(services.mesh.leave())
     try:
-        await services.container.stop()
+        await asyncio.gather(leaving, services.container.stop())
     except AgentboxError as error:
         _log.error("slots not closed", reason=error.message)
         return False

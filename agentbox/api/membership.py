@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from agentbox.adapters.base import SlotConfig, SlotName
 from agentbox.api.access import Caller
 from agentbox.api.boot_facts import BootFacts
 from agentbox.mesh.records import MeshStatus
@@ -13,10 +14,11 @@ from agentbox.supervision.slot_secrets import slot_secrets
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from agentbox.adapters.container import Container
+    from agentbox.mesh.client import Client
     from agentbox.mesh.host import Host
 
 SESSION = "mesh:session"
+Tell = Callable[[str, dict[str, Any]], None]  # (event type, data)
 SCALE_HOOK = "AGENTBOX_TEST_CLOCK_SCALE"
 
 
@@ -26,11 +28,12 @@ def box_principal(instance_id: str) -> str:
 
 
 class Membership:
-    """`host` is None unless `mesh.mode` is host."""
+    """`host` is None unless `mesh.mode` is host, `client` unless it is client."""
 
-    def __init__(self, plan: Plan, host: "Host | None" = None) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.mode = str(plan.mesh.get("mode", "standalone"))
-        self.host = host
+        self.host: Host | None = None
+        self.client: Client | None = None
 
     async def open(self) -> None:
         """Before the first request is served."""
@@ -40,6 +43,25 @@ class Membership:
     async def close(self) -> None:
         if self.host is not None:
             await self.host.close()
+
+    def start(self) -> None:
+        """A client begins to join its host; the slots have been tried once by now."""
+        if self.client is not None:
+            self.client.start()
+
+    async def leave(self) -> None:
+        """A client tells its host that it goes; 10 s at most."""
+        if self.client is not None:
+            await self.client.leave()
+
+    async def before_open(self, slot: SlotName) -> None:
+        """Raises SlotUnavailable for a slot that waits for its session."""
+        if self.client is not None:
+            await self.client.slots.before_open(slot)
+
+    def overlay(self, cfg: SlotConfig) -> SlotConfig:
+        """The configuration of a slot, with what the session gives it."""
+        return cfg if self.client is None else self.client.slots.overlay(cfg)
 
     def caller(self, sha256: bytes) -> Caller | None:
         """Who calls with the session token of that hash: a box, bound to what is its own."""
@@ -64,31 +86,24 @@ class Membership:
         """What `/v1/mesh/status` shows."""
         if self.host is not None:
             return MeshStatus(mode=self.mode, state="hosting", sessions=self.host.counts)
+        if self.client is not None:
+            return self.client.status({})
         return MeshStatus(mode=self.mode, state="off")
 
 
-def membership_of(
-    current: Callable[[], Plan], plan: Plan, paths: Paths, boot: BootFacts, container: "Container", registry: "CollectorRegistry"
-) -> Membership:  # fmt: skip
-    """`plan` says the mode; `current` is asked for live keys. What a mode needs is imported only where it is that mode."""
-    scale = clock_scale(plan, boot)
-
-    def tell(kind: str, data: dict[str, Any]) -> None:
-        container.journal.record_soon(kind, data)
-
-    if plan.mesh.get("mode") != "host":
-        return Membership(plan)
+def host_of(
+    current: Callable[[], Plan], paths: Paths, tell: Tell, registry: "CollectorRegistry", scale: float
+) -> "Host":
+    """`current` is asked for live keys. What a mode needs is imported only where it is that mode."""
     from agentbox.mesh.host import Host
     from agentbox.mesh.metrics import HostMetrics
     from agentbox.mesh.session_store import SessionStore
 
-    return Membership(plan, Host(current, SessionStore(paths.slot("mesh")), HostMetrics(registry), tell, scale=scale))
+    return Host(current, SessionStore(paths.slot("mesh")), HostMetrics(registry), tell, scale=scale)
 
 
 def enrolment_token(plan: Plan, paths: Paths) -> str:
-    """With which boxes join this host; "" on a box that is none. Raises AgentboxError for a file that cannot be read."""
-    if plan.mesh.get("mode") != "host":
-        return ""
+    """With which boxes join a host; "" where there is none. Raises AgentboxError for a file that cannot be read."""
     return slot_secrets(paths, plan.mesh).get("token", "")
 
 

@@ -72,6 +72,7 @@ async def _run(services: Services, asked: asyncio.Event) -> None:
     try:
         if await _opened(services, asked):
             services.watch.start()
+            services.mesh.start()
             await _until(asked, evaluating)
         await _end(services)
     finally:

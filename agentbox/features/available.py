@@ -18,7 +18,6 @@ AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "agents.*.enabled": (False,),
     "api.auth": ("token",),
     "image.source": ("debian",),
-    "mesh.mode": ("standalone", "host"),
     "privacy.mode": ("off", "rules"),
     "providers.*.enabled": (False,),
     "sovereign_mesh.enabled": (False,),

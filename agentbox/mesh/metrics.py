@@ -2,6 +2,8 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from agentbox.mesh.transitions import STATES
+
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
@@ -18,3 +20,31 @@ class HostMetrics:
         self.beat_seconds = Histogram(
             "agentbox_mesh_beat_seconds", "How long a beat took", buckets=BUCKETS, registry=registry
         )
+
+
+class ClientMetrics:
+    """Of a client; one object a registry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._state = Gauge(
+            "agentbox_mesh_state", "1 for the state that the client is in", ("state",), registry=registry
+        )
+        self._transitions = Counter(
+            "agentbox_mesh_transitions", "Changes of state of the client", ("from", "to"), registry=registry
+        )
+        self.registers = Counter("agentbox_mesh_register", "Registrations", ("outcome",), registry=registry)
+        self.beats = Counter("agentbox_mesh_beats", "Beats", ("outcome",), registry=registry)
+        self.beat_seconds = Histogram(
+            "agentbox_mesh_beat_seconds", "How long a beat took", buckets=BUCKETS, registry=registry
+        )
+        self.skew = Gauge("agentbox_mesh_clock_skew_seconds", "Time of the host minus ours", registry=registry)
+
+    def show(self, state: str) -> None:
+        """The present state."""
+        for one in STATES:
+            self._state.labels(one).set(one == state)
+
+    def moved(self, old: str, new: str) -> None:
+        """One transition."""
+        self._transitions.labels(old, new).inc()
+        self.show(new)

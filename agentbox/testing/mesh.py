@@ -33,6 +33,14 @@ def host_plan(*, public_base: str = "", **changes: Any) -> Plan:
     return replace(plan, api=replace(plan.api, public_base=public_base))
 
 
+def client_plan(host_url: str, *, slots: Mapping[str, Slot] | None = None, **changes: Any) -> Plan:
+    """A client of that host: beads from the session, the rest local, and `slots`; `changes` are keys of `[mesh]`."""
+    beads = Slot(use="external-http", required=False, options={"endpoint": "", "timeout_seconds": 5})
+    off = Slot(use="off", required=False)
+    mesh = mesh_table(**{"mode": "client", "host_url": host_url, **changes})
+    return api_plan(slots={**SLOTS, "orchestrator": off, "beads": beads, **(slots or {})}, mesh=mesh)
+
+
 def give_enrolment(prefix: Path) -> None:
     """Puts the enrolment token where the box finds its secrets."""
     folder = Paths(prefix).mounted_secrets

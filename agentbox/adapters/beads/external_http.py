@@ -2,6 +2,7 @@
 
 import builtins
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ from agentbox.adapters import context
 from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
 from agentbox.adapters.beads import checks, contract
 from agentbox.adapters.beads.contract import ALL, Bead, BeadFilter, BeadSpec, Claim
+from agentbox.adapters.beads.names import Names
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError, LeaseLost, NotFound
 from agentbox.adapters.peer import Lost, Peer
@@ -22,7 +24,8 @@ _NO_ID = ("", ".", "..")
 
 
 class ExternalHttpBeads(Adapter):
-    """`endpoint` is the address of the other box; the token is of that box, and may name creators and assignees."""
+    """`endpoint` is the address of the other box; the token is of that box, and may name creators and assignees;
+    `names` is given with the token of a mesh session, which may name those of this box only (`Names`)."""
 
     slot = "beads"
     impl = "external-http"
@@ -30,6 +33,7 @@ class ExternalHttpBeads(Adapter):
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._peer = Peer(cfg)
+        self._names = Names(str(cfg.option("names", "")))
 
     async def open(self, deadline: Deadline) -> None:
         await self._peer.open(self.contract_version)
@@ -63,34 +67,32 @@ class ExternalHttpBeads(Adapter):
         await self._peer.send("remove_dep", {**_at(bead_id), "blocker": _id(blocker_id)}, method="remove_dep")
 
     async def claim(self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None) -> Claim:
-        body = _lease(lease_id, lease_s) | {"assignee": check_text(assignee, "/assignee", longest=contract.MAX_TITLE)}
-        return Claim.from_wire(await self._json("claim", _at(bead_id), body=body))
+        body = _lease(lease_id, lease_s) | self._assignee(assignee)
+        return self._claim(await self._json("claim", _at(bead_id), body=body))
 
     async def claim_next(
         self, assignee: str, *, lease_id: str, lease_s: int | None = None, parent_id: str | None = None, tags: tuple[str, ...] = ()
     ) -> Claim | None:  # fmt: skip
         checks.check_tags(tags)
-        body = _lease(lease_id, lease_s) | {"assignee": check_text(assignee, "/assignee", longest=contract.MAX_TITLE)}
+        body = _lease(lease_id, lease_s) | self._assignee(assignee)
         found = await self._peer.send(
             "claim_next", body={**body, "parent_id": parent_id, "tags": list(tags)}, method="claim_next"
         )
-        return Claim.from_wire(found.json()) if found.content else None
+        return self._claim(found.json()) if found.content else None
 
     async def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> Claim:
-        return Claim.from_wire(await self._json("heartbeat", _at(bead_id), body=_lease(lease_id, lease_s)))
+        return self._claim(await self._json("heartbeat", _at(bead_id), body=_lease(lease_id, lease_s)))
 
     async def release(self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = "") -> Bead:
         """After a lost reply the release is sent once more; that the lease is gone then means that the first arrived."""
         checks.check_release(delay_s, note)
         body, at = _lease(lease_id) | {"delay_s": delay_s, "note": note}, _at(bead_id)
         try:
-            return Bead.from_wire(
-                (await self._peer.send("release", at, body=body, method="release", again=False)).json()
-            )
+            return self._bead((await self._peer.send("release", at, body=body, method="release", again=False)).json())
         except Lost:
             pass
         try:
-            return Bead.from_wire(await self._json("release", at, body=body))
+            return self._bead(await self._json("release", at, body=body))
         except LeaseLost:
             found = await self.show(bead_id)
             if found.status == "closed":
@@ -105,31 +107,43 @@ class ExternalHttpBeads(Adapter):
         json_text(result, "/result", most=contract.MAX_DOCUMENT)
         body = {
             "outcome": outcome, "note": note, "result": result, "lease_id": lease_id,
-            "force": "admin" in context.current().scopes,
+            "force": "admin" in context.current().scopes and not self._names.own,  # no session's token may
         }  # fmt: skip
-        return Bead.from_wire(await self._json("close_bead", _at(bead_id), body=body))
+        return self._bead(await self._json("close_bead", _at(bead_id), body=body))
 
     async def ready(self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
         return await self._page("ready_beads", {"parent_id": parent_id}, limit, cursor)
 
     async def show(self, bead_id: str) -> Bead:
-        return Bead.from_wire(await self._json("show_bead", _at(bead_id)))
+        return self._bead(await self._json("show_bead", _at(bead_id)))
 
     async def list(self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
-        return await self._page("list_beads", flt.to_wire(), limit, cursor)
+        return await self._page("list_beads", self._names.filter(flt).to_wire(), limit, cursor)
 
     async def _create(self, name: str, at: Mapping[str, str] | None, spec: BeadSpec) -> tuple[Bead, bool]:
         """A bead without a key gets one of this call's own, by which a second sending finds what the first made."""
         wire = checks.check_spec(spec).to_wire()
         own = None if spec.dedup_key is not None else f"req:{uuid7()}"
         body = {field: wire[field] for field in _SPEC} | ({} if own is None else {"dedup_key": own})
+        body["creator"] = self._names.out(spec.creator)
         found = await self._peer.send(name, at, body=body, method=name)
-        return Bead.from_wire(found.json()), own is not None or found.status_code == httpx.codes.CREATED
+        return self._bead(found.json()), own is not None or found.status_code == httpx.codes.CREATED
 
     async def _page(self, name: str, query: Mapping[str, Any], limit: int, cursor: str | None) -> Page[Bead]:
         check_range(limit, "/limit", contract.LIMIT)
         found = await self._json(name, query={**query, "limit": limit, "cursor": cursor})
-        return from_wire(Page[Bead], found)
+        page = from_wire(Page[Bead], found)
+        return Page(items=tuple(map(self._names.bead, page.items)), next_cursor=page.next_cursor)
+
+    def _assignee(self, assignee: str) -> dict[str, str]:
+        return {"assignee": self._names.out(check_text(assignee, "/assignee", longest=contract.MAX_TITLE))}
+
+    def _bead(self, wire: Any) -> Bead:
+        return self._names.bead(Bead.from_wire(wire))
+
+    def _claim(self, wire: Any) -> Claim:
+        found = Claim.from_wire(wire)
+        return replace(found, bead=self._names.bead(found.bead))
 
     async def _json(self, name: str, at: Mapping[str, str] | None = None, **request: Any) -> Any:
         return (await self._peer.send(name, at, method=name, **request)).json()

@@ -26,6 +26,7 @@ from agentbox.api.tasks.run import Run
 from agentbox.api.tasks.spool import Entry, Spool
 from agentbox.client.records import Task
 from agentbox.ids import uuid7
+from agentbox.mesh.instance import instance_of
 from agentbox.plan.model import Plan
 from agentbox.settings import Paths
 
@@ -44,6 +45,7 @@ class Tasks:
 
     def __init__(self, plan: Plan, paths: Paths, container: "Container") -> None:
         self._box = f"urn:agentbox:box:{plan.name}"
+        self._epic_key = _epic_key(plan, paths)
         self._container = container
         self._spool = Spool(paths.task_spool)
         self.hold(plan)
@@ -179,7 +181,7 @@ class Tasks:
 
     async def _epic_id(self) -> str:
         if not self._epic:
-            spec = BeadSpec(title="tasks", creator=self._box, dedup_key=EPIC_KEY)
+            spec = BeadSpec(title="tasks", creator=self._box, dedup_key=self._epic_key)
             self._epic = (await self._container.beads.create_epic(spec))[0].id
         return self._epic
 
@@ -253,6 +255,12 @@ class Tasks:
         self._jobs.add(job)
         job.add_done_callback(self._jobs.discard)
         job.add_done_callback(tells_bug("task runner"))
+
+
+def _epic_key(plan: Plan, paths: Paths) -> str:
+    """Beads that other boxes share have an epic for the tasks of each. Raises AgentboxError without room for an identity."""
+    shared = plan.slots["beads"].use.startswith("external-")
+    return f"{EPIC_KEY}:{instance_of(paths.slot('mesh')).id}" if shared else EPIC_KEY
 
 
 def _check(body: TaskBody) -> None:
