@@ -16,6 +16,7 @@ from agentbox.api.records import RECORDS as BODY_RECORDS
 from agentbox.api.tasks.records import TaskBody
 from agentbox.api.tokens import RECORDS as TOKEN_RECORDS
 from agentbox.client.records import Submitted, Task
+from agentbox.mesh.outbox import RECORDS as OUTBOX_RECORDS
 from agentbox.mesh.records import RECORDS as MESH_RECORDS
 from agentbox.mesh.records import MeshSession
 
@@ -148,7 +149,7 @@ class PageTask(Record):
 
 NAMES: Mapping[str, Any] = {
     **BEAD_RECORDS, **MEMORY_RECORDS, **EVENT_RECORDS, **AGENT_RECORDS, **BODY_RECORDS, **TOKEN_RECORDS,
-    **MESH_RECORDS,
+    **MESH_RECORDS, **OUTBOX_RECORDS,
     **{kind.__name__: kind for kind in (Live, Ready, HealthReport, Meta, BootReport, Problem, TaskBody, Task, Submitted)},
     "Page[Bead]": Page[Bead], "Page[AgentInfo]": Page[AgentInfo], "Page[Task]": PageTask,
     "Page[MemoryEntry]": Page[MemoryEntry], "Page[MeshSession]": Page[MeshSession],

@@ -30,7 +30,9 @@ from agentbox.supervision.secrets import find_token
 from agentbox.supervision.slot_secrets import slot_secrets
 
 if TYPE_CHECKING:
+    from agentbox.adapters.container import Container
     from agentbox.adapters.spans import Spans
+    from agentbox.mesh.outbox import Outbox
 
 
 def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock | None = None) -> Services:
@@ -55,14 +57,14 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock |
         applied, paths, Deps(metrics=Metrics(registry), before_open=before_open, clock=clock or SystemClock()), timing=Timing().scaled(1 / boot.hooks.clock_scale),
         secrets=lambda slot: slot_secrets(paths, applied.slots[slot].options), spans=_spans(plan), on_change=lambda: services.evaluator.wake("adapters"),
     )  # fmt: skip
-    tokens = NamedTokens(paths)
+    tokens, outbox = NamedTokens(paths), _outbox(plan, paths, container, registry)
     if mesh.mode == "host":
         mesh.host = host_of(
             lambda: services.plan, paths, container.journal.record_soon, registry, clock_scale(plan, boot)
         )
     services = Services(
         plan=applied, paths=paths, boot=boot, access=_access(plan, paths, tokens, mesh), registry=registry,
-        http=http, metrics=metrics, container=container, tasks=Tasks(applied, paths, container), tokens=tokens, mesh=mesh,
+        http=http, metrics=metrics, container=container, tasks=Tasks(applied, paths, container, outbox), tokens=tokens, mesh=mesh, outbox=outbox,
     )  # fmt: skip
     if mesh.mode == "client":
         from agentbox.api.joining import client_of  # costs start time, and is for clients only
@@ -82,6 +84,18 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock |
 
 def _nothing(_: object) -> None:
     """The drain runs by itself."""
+
+
+def _outbox(plan: Plan, paths: Paths, container: "Container", registry: CollectorRegistry) -> "Outbox | None":
+    """Where beads are shared with other boxes; its library is imported there alone."""
+    if not plan.slots["beads"].use.startswith("external-"):
+        return None
+    from agentbox.mesh.outbox import Outbox
+    from agentbox.mesh.outbox_metrics import watch
+
+    outbox = Outbox(paths.slot("mesh"), container.journal.record_soon)
+    watch(outbox, registry)
+    return outbox
 
 
 def _access(plan: Plan, paths: Paths, tokens: NamedTokens, mesh: Membership) -> Access:

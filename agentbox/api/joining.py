@@ -38,12 +38,13 @@ def client_of(services: "Services") -> Client:
     )
     return Client(
         instance, link, slots, _facts(services), ClientMetrics(services.registry), services.container.journal.record_soon,
-        came_back=lambda: None, drained=_nothing, scale=clock_scale(services.plan, services.boot),
+        came_back=services.outbox.wake if services.outbox else lambda: None,
+        drained=services.outbox.drained if services.outbox else _nothing, scale=clock_scale(services.plan, services.boot),
     )  # fmt: skip
 
 
 async def _nothing(_seconds: float) -> None:
-    return
+    """Beads of this box are its own: no result waits for anybody."""
 
 
 def _configs(services: "Services") -> Mapping[SlotName, SlotConfig]:
@@ -62,11 +63,19 @@ def _facts(services: "Services") -> Facts:
             "contracts": {slot: resolve(slot, use).contract_version for slot, use in impls.items()},  # type: ignore[arg-type]
         }  # fmt: skip
 
+    def told() -> dict[str, Any]:
+        return services.outbox.told() if services.outbox else {}
+
     async def beat() -> dict[str, Any]:
         health = {str(slot): row.state for slot, row in services.container.status().items()}
-        return {"health": health, "ready": services.evaluator.verdict.ready, "journal": await _head(services)}
+        return {
+            "health": health,
+            "ready": services.evaluator.verdict.ready,
+            "journal": await _head(services),
+            "outbox": told(),
+        }
 
-    return Facts(boot_id=boot.boot_id or uuid7(), registration=registration, beat=beat)
+    return Facts(boot_id=boot.boot_id or uuid7(), registration=registration, beat=beat, outbox=told)
 
 
 async def _head(services: "Services") -> dict[str, Any]:

@@ -87,7 +87,7 @@ class Membership:
         if self.host is not None:
             return MeshStatus(mode=self.mode, state="hosting", sessions=self.host.counts)
         if self.client is not None:
-            return self.client.status({})
+            return self.client.status()
         return MeshStatus(mode=self.mode, state="off")
 
 

@@ -49,6 +49,9 @@ async def serve(services: Services, at: Addresses) -> None:
     async with AsyncExitStack() as stack:
         await services.tokens.open()
         stack.push_async_callback(services.tokens.close)
+        if services.outbox is not None:
+            await services.outbox.open()
+            stack.push_async_callback(services.outbox.close)
         await services.mesh.open()
         stack.push_async_callback(services.mesh.close)
         for listener in _listeners(services, at):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agentbox.adapters.container import Container
     from agentbox.api.drift import DriftWatch
     from agentbox.api.watch import Watch
+    from agentbox.mesh.outbox import Outbox
     from agentbox.probes.readiness import Evaluator
     from agentbox.probes.standard import Standard
 
@@ -43,6 +44,7 @@ class Services:
     tasks: Tasks
     tokens: NamedTokens
     mesh: Membership
+    outbox: "Outbox | None" = None
     standard: "Standard" = field(init=False)
     evaluator: "Evaluator" = field(init=False)
     watch: "Watch" = field(init=False)

@@ -75,12 +75,12 @@ class Client:
         self._held = None
         self._move(18, "closed")
 
-    def status(self, outbox: dict[str, Any]) -> MeshStatus:
+    def status(self) -> MeshStatus:
         """What is shown of it; no token."""
         return MeshStatus(
             mode="client", state=self.state, since=self.since, host=self._link.url, instance_id=self.instance.id,
             session_id=self._held.found.session_id if self._held else None, reason=self.reason,
-            last_beat_at=self._last_beat, skew_s=self._skew.seconds, outbox=outbox, mismatches=self._mismatches,
+            last_beat_at=self._last_beat, skew_s=self._skew.seconds, outbox=self._facts.outbox(), mismatches=self._mismatches,
             slots=self.slots.shown(),
         )  # fmt: skip
 

@@ -14,6 +14,7 @@ class Facts:
     boot_id: str
     registration: Callable[[], dict[str, Any]]  # members of a Registration
     beat: Callable[[], Awaitable[dict[str, Any]]]  # members of a Beat
+    outbox: Callable[[], dict[str, Any]]  # what waits for the store of beads
 
 
 @dataclass

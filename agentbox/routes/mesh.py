@@ -37,4 +37,16 @@ MESH: tuple[Route, ...] = (
         name="mesh_status", method="GET", path="/v1/mesh/status", scope=ADMIN, handler="mesh.status", response="MeshStatus",
         summary="This box's own part: its mode, and the state of a client or the sessions of a host.",
     ),
+    Route(
+        name="mesh_join", method="POST", path="/v1/mesh/join", scope=ADMIN, handler="mesh.join", response="MeshStatus",
+        statuses=(202,), summary="A client that was refused, or waits, asks its host again now.",
+    ),
+    Route(
+        name="mesh_outbox", method="GET", path="/v1/mesh/outbox", scope=ADMIN, handler="mesh.outbox", response="OutboxItems",
+        summary="Results that wait for the store of beads, the oldest first.",
+    ),
+    Route(
+        name="mesh_drop", method="DELETE", path="/v1/mesh/outbox/{id}", scope=ADMIN, handler="mesh.drop", statuses=(204,),
+        summary="Gives up one of them; journaled.",
+    ),
 )  # fmt: skip

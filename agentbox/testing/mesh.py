@@ -34,11 +34,13 @@ def host_plan(*, public_base: str = "", **changes: Any) -> Plan:
 
 
 def client_plan(host_url: str, *, slots: Mapping[str, Slot] | None = None, **changes: Any) -> Plan:
-    """A client of that host: beads from the session, the rest local, and `slots`; `changes` are keys of `[mesh]`."""
+    """A client of that host that logs each step: beads from the session, the rest local, and `slots`; `changes` are keys of
+    `[mesh]`."""
     beads = Slot(use="external-http", required=False, options={"endpoint": "", "timeout_seconds": 5})
     off = Slot(use="off", required=False)
     mesh = mesh_table(**{"mode": "client", "host_url": host_url, **changes})
-    return api_plan(slots={**SLOTS, "orchestrator": off, "beads": beads, **(slots or {})}, mesh=mesh)
+    plan = api_plan(slots={**SLOTS, "orchestrator": off, "beads": beads, **(slots or {})}, mesh=mesh)
+    return replace(plan, observability=replace(plan.observability, log_level="debug"))
 
 
 def give_enrolment(prefix: Path) -> None:

@@ -1,15 +1,34 @@
 """A client: its state machine, and what it does without its host (mesh.md 2, F4, F6, F7)."""
 
 import json
-import re
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
 from helpers import until
-from meshes import Start, refusal, told
+from meshes import Start, told
 
+from agentbox.canonical import canonical_json
+from agentbox.mesh.instance import instance_of
 from agentbox.mesh.transitions import TRANSITIONS
+from agentbox.plan.model import Plan
 from agentbox.testing.api_box import ApiBox
-from agentbox.testing.mesh import client_plan, host_plan
+from agentbox.testing.mesh import ENROLMENT, TOKEN_ENV, Played, client_plan, host_plan
+from agentbox.testing.ports import free_port
+
+TAKEN: dict[int, set[tuple[str, str]]] = {}
+
+
+@pytest.fixture
+def start(start: Start, folder: Path) -> Iterator[Start]:
+    """As ever; what the logs tell of transitions goes into the table."""
+    yield start
+    for log in folder.glob("*/api.log"):
+        for number, was, now in steps(log):
+            TAKEN.setdefault(number, set()).add((was, now))
 
 
 def mesh_of(box: ApiBox) -> dict[str, Any]:
@@ -29,10 +48,10 @@ def in_state(box: ApiBox, state: str, seconds: float = 15) -> dict[str, Any]:
     return until(lambda: (found := mesh_of(box))["state"] == state and found, seconds)
 
 
-def steps(box: ApiBox) -> list[tuple[int, str, str]]:
+def steps(log: Path) -> list[tuple[int, str, str]]:
     """The transitions that the log tells."""
     found = []
-    for line in box.log.read_text().splitlines():
+    for line in log.read_text().splitlines():
         if '"mesh.transition"' in line:
             row = json.loads(line)
             found.append((row["number"], row["was"], row["now"]))
@@ -59,4 +78,122 @@ def test_a_client_lives_through_a_session(start: Start) -> None:
     assert abs(mesh_of(box)["skew_s"]) < 5
     box.stop()
     assert [row["session"] for row in told(host, "mesh.session.closed")] == [session["id"]]
-    assert [number for number, _, _ in steps(box) if number != 8] == [1, 2, 7, 17, 18]
+    assert [number for number, _, _ in steps(box.log) if number != 8] == [1, 2, 7, 17, 18]
+
+
+def test_a_host_that_dies_is_missed_and_found_again(start: Start) -> None:
+    """SIGKILL: suspect, partitioned, and nothing of the box ends; after its restart the same session goes on (F13)."""
+    host = start(host_plan())
+    box = start(client_plan(host.url), wait=False)
+    before = in_state(box, "active")["session_id"]
+    host.kill()
+    in_state(box, "suspect", 5)
+    in_state(box, "partitioned", 15)
+    assert box.process is not None
+    assert box.process.poll() is None
+    host.start()
+    assert in_state(box, "active")["session_id"] == before
+    until(lambda: slot_of(box)["state"] == "ok", 5)
+    host.kill()
+    in_state(box, "suspect", 5)
+    host.start()
+    in_state(box, "active", 5)
+    assert {10, 11, 12, 13} <= {number for number, _, _ in steps(box.log)}
+    kinds = ("mesh.beat_missed", "mesh.partitioned", "mesh.rejoined")
+    assert all(told(box, kind, session=before) for kind in kinds)
+
+
+def test_each_reason_of_an_end_is_followed(start: Start) -> None:
+    """Evicted and expired join again; superseded does not; a lost registry is joined anew."""
+    host = start(host_plan())
+    box = start(client_plan(host.url), wait=False)
+    first = in_state(box, "active")["session_id"]
+    with host.client() as operator:
+        operator.call("mesh_evict", {"id": first})
+        second = until(lambda: (found := in_state(box, "active")["session_id"]) != first and found, 10)
+        assert slot_of(box)["state"] == "ok"
+        twin = Played(host)
+        twin.instance_id, twin.secret = _identity(box)
+        twin.register()
+        assert in_state(box, "refused")["reason"] == "superseded"
+        assert slot_of(box)["state"] == "down"
+        assert "no mesh session" in mesh_of(box)["slots"]["beads"]
+        operator.call("mesh_evict", {"id": twin.session_id})
+    assert [row["reason"] for row in told(box, "mesh.evicted")] == ["evicted", "superseded"]
+    with box.client() as client:
+        client.call("mesh_join")
+    third = in_state(box, "active")["session_id"]
+    assert len({first, second, third}) == 3
+    host.stop()
+    for name in ("sessions.db", "sessions.db-wal", "sessions.db-shm"):
+        (host.paths.slot("mesh") / name).unlink(missing_ok=True)
+    host.start()
+    until(lambda: mesh_of(box)["session_id"] not in (None, third), 15)
+    assert in_state(box, "active")
+    assert {6, 14, 15} <= {number for number, _, _ in steps(box.log)}
+
+
+def _identity(box: ApiBox) -> tuple[str, bytes]:
+    found = instance_of(box.paths.slot("mesh"))
+    return found.id, found.secret
+
+
+def test_who_is_refused_waits_and_who_finds_nobody_tries_again(start: Start) -> None:
+    """A wrong token is refused until somebody says join; a host that is not there is tried again by itself."""
+    port_of_nobody = free_port()
+    lonely = start(client_plan(f"http://127.0.0.1:{port_of_nobody}"), wait=False)
+    host = start(host_plan())
+    (host.paths.mounted_secrets / TOKEN_ENV).write_text("another token")
+    host.stop()
+    host.start()
+    box = start(client_plan(host.url), wait=False)
+    found = in_state(box, "refused")
+    assert "token" in found["reason"]
+    (host.paths.mounted_secrets / TOKEN_ENV).write_text(ENROLMENT)
+    host.stop()
+    host.start()
+    with box.client() as client:
+        client.call("mesh_join")
+    in_state(box, "active")
+    assert [number for number, _, _ in steps(box.log)][:4] == [1, 4, 6, 2]
+    until(lambda: {3, 5} <= {number for number, _, _ in steps(lonely.log)})
+    assert lonely.stop() == 0
+    assert [number for number, _, _ in steps(lonely.log)][-2:] == [17, 18]
+
+
+def test_what_the_host_offers_may_change(start: Start) -> None:
+    """Another address is taken over in the same session; contracts of another MAJOR end it, on both sides."""
+    host = start(host_plan())
+    box = start(client_plan(host.url), wait=False)
+    before = in_state(box, "active")
+    moved = replace(host.plan, api=replace(host.plan.api, public_base=f"http://127.0.0.1:{host.plan.api.port}/"))
+    elsewhere = replace(moved, api=replace(moved.api, public_base=f"http://localhost:{host.plan.api.port}"))
+    host.kill()
+    _put_plan(host, elsewhere)
+    host.start()
+    until(lambda: "is on localhost" in mesh_of(box)["slots"]["beads"], 15)
+    assert (mesh_of(box)["session_id"], mesh_of(box)["state"]) == (before["session_id"], "active")
+    assert slot_of(box)["state"] == "down"
+    host.kill()
+    _put_plan(host, moved)
+    host.start()
+    until(lambda: slot_of(box)["state"] == "ok", 15)
+    host.kill()
+    with sqlite3.connect(host.paths.slot("mesh") / "sessions.db") as db:
+        (document,) = db.execute("SELECT document FROM sessions WHERE id = ?", (before["session_id"],)).fetchone()
+        told_then = json.loads(document)
+        told_then["contracts"]["beads"] = "2.0.0"
+        db.execute("UPDATE sessions SET document = ? WHERE id = ?", (json.dumps(told_then), before["session_id"]))
+    host.start()
+    found = in_state(box, "refused")
+    assert found["mismatches"] == [{"slot": "beads", "ours": "1.0.0", "theirs": "2.0.0"}]
+    assert {9, 16} <= {number for number, _, _ in steps(box.log)}
+
+
+def _put_plan(box: ApiBox, plan: Plan) -> None:
+    box.paths.plan.write_bytes(canonical_json(plan.to_json()))
+
+
+def test_every_transition_was_taken() -> None:
+    """The coverage table: what the logs of the boxes above told, against the eighteen of the specification."""
+    assert TAKEN.keys() == TRANSITIONS.keys()

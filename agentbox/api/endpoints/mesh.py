@@ -1,10 +1,12 @@
 """The mesh over HTTP."""
 
 from agentbox.adapters.base import Page
+from agentbox.adapters.errors import NotFound
 from agentbox.api.call import Call
 from agentbox.api.reply import Reply
 from agentbox.mesh.errors import NotAdmitted, SessionEnded
 from agentbox.mesh.host import Host
+from agentbox.mesh.outbox import OutboxItems
 from agentbox.mesh.records import Beat, Leaving, Left, Registration, known
 
 LIMIT = (1, 500)
@@ -62,3 +64,26 @@ async def evict(call: Call) -> Reply:
 
 async def status(call: Call) -> Reply:
     return Reply(call.services.mesh.status())
+
+
+async def join(call: Call) -> Reply:
+    """Raises NotAdmitted on a box that is no client."""
+    client = call.services.mesh.client
+    if client is None:
+        raise NotAdmitted("this box is no mesh client", hint='set mesh.mode = "client" in its manifest')
+    client.join()
+    return Reply(client.status(), status=202)
+
+
+async def outbox(call: Call) -> Reply:
+    """Empty where beads are this box's own."""
+    kept = call.services.outbox
+    return Reply(OutboxItems(items=await kept.items() if kept else ()))
+
+
+async def drop(call: Call) -> Reply:
+    kept, item = call.services.outbox, call.parameters["id"]
+    if kept is None:
+        raise NotFound("cannot find this item: beads of this box are its own", resource="outbox item", id=item)
+    await kept.drop(item, call.caller.principal)
+    return Reply(status=204)

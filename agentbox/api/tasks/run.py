@@ -19,11 +19,13 @@ from agentbox.adapters.errors import (
     ValueTooLarge,
 )
 from agentbox.adapters.orchestrator.contract import AgentHandle, AgentInfo, AgentSpec, StreamItem
+from agentbox.api.tasks.endings import Buffered, Kept, Left, NotOurs, keep_result
 from agentbox.api.tasks.records import result_of, sentence_of
 from agentbox.api.tasks.spool import Entry, Spool
 
 if TYPE_CHECKING:
     from agentbox.adapters.container import Container
+    from agentbox.mesh.outbox import Outbox
 
 T = TypeVar("T")
 ASSIGNEE = "urn:agentbox:program:management-api"
@@ -32,19 +34,13 @@ ENDED = frozenset({"exited", "failed", "lost"})
 _log = structlog.get_logger()
 
 
-class NotOurs(Exception):
-    """The store gave the bead to somebody else, or closed it: this run must end without touching it."""
-
-
-class Left(Exception):
-    """The spool entry stays, and the next start takes the task up: the box goes down, or the store refuses for good."""
-
-
 class Run:
     """A task in the hands of this runner. `known` is set once its agent has an id, `done` once its bead is closed;
     `stuck` when the store refuses what closes it, `left` when the next boot has to."""
 
-    def __init__(self, entry: Entry, spool: Spool, container: "Container", lease_seconds: int) -> None:
+    def __init__(
+        self, entry: Entry, spool: Spool, container: "Container", lease_seconds: int, outbox: "Outbox | None" = None
+    ) -> None:  # fmt: skip
         assert entry.task_id is not None
         self.task_id: str = entry.task_id
         self.entry = entry
@@ -52,7 +48,7 @@ class Run:
         self.done = asyncio.Event()
         self._spool = spool
         self._container = container
-        self._lease_seconds = lease_seconds
+        self._lease_seconds, self._outbox = lease_seconds, outbox
         self.stuck = self.left = False
         self._drained = False
         self._grace: float | None = None  # of an agent that is ended; None = the slot's own
@@ -78,6 +74,8 @@ class Run:
         except Left as why:
             self.left = True
             _log.warning("task left to the next start", task_id=self.task_id, reason=str(why))
+        except Kept:
+            _log.info("result kept in the outbox", task_id=self.task_id)
         except AdapterError as refusal:
             self.stuck = True
             _log.error("task left to the next start", task_id=self.task_id, reason=refusal.message)
@@ -185,7 +183,10 @@ class Run:
         """Nothing was started: the bead is open again for the next boot."""
         lease, beads = self.entry.lease_id or "", self._container.beads
         try:
-            await self._insist(lambda: beads.release(self.task_id, lease, note="the box was shut down"))
+            note = "the box was shut down"
+            await self._insist(
+                lambda: beads.release(self.task_id, lease, note=note), instead=("release", {"note": note})
+            )
         except (LeaseLost, InvalidTransition, NotFound) as error:
             raise NotOurs(error.message) from error
         await self._remember(lease_id=None, request_id=None)
@@ -245,7 +246,10 @@ class Run:
     async def _close(self, outcome: str, note: str, result: Any) -> bool:
         """Closes the bead. What the store refuses to keep is left out, and the note says so."""
         try:
-            await self._insist(lambda: self._close_with(outcome, note, result), full_store=True)
+            body = {"outcome": outcome, "note": note, "result": result}
+            await self._insist(
+                lambda: self._close_with(outcome, note, result), full_store=True, instead=("close", body)
+            )
         except (LeaseLost, InvalidTransition, NotFound) as error:
             raise NotOurs(error.message) from error
         except (ValidationError, ValueTooLarge) as error:
@@ -267,9 +271,11 @@ class Run:
         except AdapterError as error:
             _log.warning("agent not ended", task_id=self.task_id, reason=error.message)
 
-    async def _insist(self, call: Callable[[], Awaitable[T]], *, full_store: bool = False) -> T:
+    async def _insist(
+        self, call: Callable[[], Awaitable[T]], *, full_store: bool = False, instead: Buffered | None = None
+    ) -> T:  # fmt: skip
         """Repeats a call while the slot is away, and with `full_store` while it has no room. Other refusals are raised.
-        Raises Left once the box goes down."""
+        `instead` goes into the outbox when the slot is down, then Kept is raised. Raises Left once the box goes down."""
         pause, longest = RETRY_SECONDS
         while True:
             try:
@@ -277,6 +283,8 @@ class Run:
             except AdapterError as error:
                 if not (error.retryable or (full_store and isinstance(error, QuotaExceeded))):
                     raise
+                if instead is not None and await keep_result(self._outbox, self._container, self.entry, *instead):
+                    raise Kept from error
                 if self._drained:
                     raise Left(error.message) from error
                 _log.info("slot away, trying again", task_id=self.task_id, reason=error.message)

@@ -32,6 +32,7 @@ from agentbox.settings import Paths
 
 if TYPE_CHECKING:
     from agentbox.adapters.container import Container
+    from agentbox.mesh.outbox import Outbox
 
 EPIC_KEY = "agentbox:tasks"
 AT_ONCE = 32
@@ -43,10 +44,12 @@ _log = structlog.get_logger()
 class Tasks:
     """Submits, runs, cancels and shows tasks. At most AT_ONCE run; the rest wait in order of priority."""
 
-    def __init__(self, plan: Plan, paths: Paths, container: "Container") -> None:
+    def __init__(self, plan: Plan, paths: Paths, container: "Container", outbox: "Outbox | None" = None) -> None:
+        """`outbox` keeps results for a store of beads that other boxes share, while it is away."""
         self._box = f"urn:agentbox:box:{plan.name}"
         self._epic_key = _epic_key(plan, paths)
         self._container = container
+        self._outbox = outbox
         self._spool = Spool(paths.task_spool)
         self.hold(plan)
         self._runs: dict[str, Run] = {}
@@ -67,11 +70,16 @@ class Tasks:
     def start(self) -> None:
         """Takes up what ran when the last process ended, then looks for more. Raises OSError for the spool."""
         self._spool.open()
+        kept = self._outbox.refs if self._outbox else frozenset()
         for entry in self._spool.entries():
+            if entry.orphan is not None or entry.ref in kept:
+                continue
             if entry.task_id and entry.lease_id:
                 self._begin(entry)
             else:
                 self._kept.append(entry)
+        if self._outbox is not None:
+            self._outbox.start(self._container.beads, lambda: not self._container.down("beads"), self._spool)
         self._keep(asyncio.ensure_future(self._dispatch()))
 
     async def stop(self) -> None:
@@ -211,7 +219,7 @@ class Tasks:
 
     async def _begin_ready(self) -> None:
         free = AT_ONCE - len(self._runs)
-        if free <= 0 or self._stopping:
+        if free <= 0 or self._stopping or (self._outbox is not None and self._outbox.depth):
             return
         page = await self._container.beads.ready(parent_id=await self._epic_id(), limit=AT_ONCE + len(self._stuck))
         busy = self._runs.keys() | self._stuck
@@ -237,7 +245,7 @@ class Tasks:
             _log.error("bead not refused", task_id=bead.id, reason=error.message)
 
     def _begin(self, entry: Entry) -> None:
-        run = Run(entry, self._spool, self._container, self._lease_seconds)
+        run = Run(entry, self._spool, self._container, self._lease_seconds, self._outbox)
         self._runs[run.task_id] = run
         job = asyncio.ensure_future(run.run())
         job.add_done_callback(lambda _job: self._over(run))

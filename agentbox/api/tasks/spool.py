@@ -3,8 +3,8 @@
 import asyncio
 import base64
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +19,7 @@ _log = structlog.get_logger()
 class Entry:
     """A task that has not ended. The spec is here, not in the bead, whose text passes the privacy filter.
 
+    `orphan` is a result that the store of beads refused: it is kept here, and nothing is done with it any more.
     `lease_id` and `request_id` are set before the bead is claimed, `agent_id` after the spawn; `cancelled_by` names
     who cancelled it.
     """
@@ -33,6 +34,7 @@ class Entry:
     agent_id: str | None = None
     generation: int = 0
     cancelled_by: str | None = None
+    orphan: dict[str, Any] | None = None
 
     @property
     def stdin(self) -> bytes | None:
@@ -80,6 +82,15 @@ class Spool:
         """Durable when it returns; nothing happens when it is gone already."""
         self._path(ref).unlink(missing_ok=True)
         await asyncio.to_thread(sync_folder, self._folder)
+
+    async def taken(self, ref: str) -> None:
+        """The store has the result of that entry, which goes."""
+        await self.remove(ref)
+
+    async def orphaned(self, ref: str, result: Mapping[str, Any]) -> None:
+        """The store refused the result of that entry, which keeps it. Raises OSError."""
+        if (entry := self.load(ref)) is not None:
+            await self.save(replace(entry, orphan=dict(result)))
 
     def entries(self) -> Iterator[Entry]:
         """Every entry that can be understood, oldest first (refs are UUIDs of version 7)."""
