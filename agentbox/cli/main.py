@@ -37,7 +37,7 @@ VERBS: dict[str, str] = {
     "run": "run one command in the box as an agent",
     "task": "tasks: submit, list, show, stop, logs",
     "token": "named tokens of the API: create, list, revoke",
-    "mesh": "the federation: status, join, outbox list, outbox drop",
+    "mesh": "the federation: status, join, outbox",
     "events": "the journal: tail, show, verify, export, prune",
     "memory": "what the box remembers: reembed",
     "config": "the manifest: validate, explain, show, diff",

@@ -85,9 +85,10 @@ class ServedStore(LocalStore):
         services = build(self._plan, self._peer, None, clock=ServedClock(self._manual))
         rows = [route for route in ROUTES if route.listener == "api"]
         listener = Listener(Application(services, rows), bind("127.0.0.1", self._plan.api.port), API_BOUNDS)
+        await services.mesh.open()
         await listener.open()
         await services.container.start(lambda: None)
-        self._stops = [lambda: listener.close(0.1), services.container.stop, services.tokens.close]
+        self._stops = [lambda: listener.close(0.1), services.container.stop, services.tokens.close, services.mesh.close]
 
     async def kill_backend(self) -> None:
         """Ends the API; nobody listens any more."""

@@ -13,7 +13,7 @@ from agentbox.adapters.beads import checks, contract
 from agentbox.adapters.beads.contract import ALL, Bead, BeadFilter, BeadSpec, Claim
 from agentbox.adapters.beads.names import Names
 from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterError, LeaseLost, NotFound
+from agentbox.adapters.errors import AdapterError, AlreadyClaimed, LeaseLost, NotFound
 from agentbox.adapters.peer import Lost, Peer
 from agentbox.adapters.text import check_range, check_text, json_text
 from agentbox.adapters.wire import JsonValue, from_wire
@@ -68,7 +68,11 @@ class ExternalHttpBeads(Adapter):
 
     async def claim(self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None) -> Claim:
         body = _lease(lease_id, lease_s) | self._assignee(assignee)
-        return self._claim(await self._json("claim", _at(bead_id), body=body))
+        try:
+            return self._claim(await self._json("claim", _at(bead_id), body=body))
+        except AlreadyClaimed as error:
+            members = {**error.members, "assignee": self._names.home(str(error.members["assignee"]))}
+            raise AlreadyClaimed(error.message, **members) from error
 
     async def claim_next(
         self, assignee: str, *, lease_id: str, lease_s: int | None = None, parent_id: str | None = None, tags: tuple[str, ...] = ()
@@ -107,7 +111,7 @@ class ExternalHttpBeads(Adapter):
         json_text(result, "/result", most=contract.MAX_DOCUMENT)
         body = {
             "outcome": outcome, "note": note, "result": result, "lease_id": lease_id,
-            "force": "admin" in context.current().scopes and not self._names.own,  # no session's token may
+            "force": "admin" in context.current().scopes,
         }  # fmt: skip
         return self._bead(await self._json("close_bead", _at(bead_id), body=body))
 

@@ -72,10 +72,12 @@ async def release(call: Call) -> Reply:
 
 
 async def close_bead(call: Call) -> Reply:
-    """`force` true demands the scope admin, false renounces what it would allow."""
+    """`force` true demands the scope admin, false renounces what it would allow. A box may force what it holds itself."""
     body = call.record(CloseBody)
     here = current()
-    if body.force:
+    if body.force and call.caller.box:
+        here = replace(here, scopes=here.scopes | await _held_by_box(call))
+    elif body.force:
         require(call.caller, ("admin",))
     if body.force is False:
         here = replace(here, scopes=here.scopes - {"admin"})
@@ -84,6 +86,13 @@ async def close_bead(call: Call) -> Reply:
             call.parameters["id"], outcome=body.outcome, note=body.note, result=body.result, lease_id=body.lease_id
         )
     return Reply(closed)
+
+
+async def _held_by_box(call: Call) -> frozenset[str]:
+    """What the operator of a box may do to a bead, as that box says: more only while the box, or a caller of it, holds it."""
+    holder = (await call.services.container.beads.show(call.parameters["id"])).assignee or ""
+    own = call.caller.principal
+    return frozenset({"admin"}) if holder == own or holder.startswith(f"{own}:") else frozenset()
 
 
 async def ready(call: Call) -> Reply:

@@ -1,0 +1,103 @@
+"""The fixtures of a contract suite for a slot that a mesh session gives: box A is a host behind a real listener, the
+class under test is configured as box B has it from its session. Names, prefixes and origins are B's own."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from agentbox.adapters.base import SlotConfig, SlotName
+from agentbox.adapters.registry import resolve
+from agentbox.api.membership import box_principal
+from agentbox.mesh.given_slots import GivenSlots
+from agentbox.mesh.instance import Instance
+from agentbox.mesh.link import Link
+from agentbox.mesh.records import Registration
+from agentbox.testing.clock import ManualClock
+from agentbox.testing.delivered_store import DeliveredStore
+from agentbox.testing.mesh import ENROLMENT, give_enrolment, mesh_table
+from agentbox.testing.served_store import ServedStore
+
+
+class FederatedStore(ServedStore):
+    """As `ServedStore`, with a session: `served` is the local class of the host, `options` are its; `own` are those that the
+    class under test has besides its address."""
+
+    def __init__(
+        self, slot: SlotName, impl: str, prefix: Path, *, served: str, clock: ManualClock,
+        options: Mapping[str, Any] | None = None, own: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(slot, impl, prefix, served=served, clock=clock, options=options)
+        self._plan = replace(self._plan, mesh=mesh_table("host"))
+        self._box = _Box(replace(self.cfg, options=dict(own or {}), secrets={}))
+
+    @property
+    def name(self) -> str:
+        """Of the box at its host."""
+        return box_principal(self._box.instance.id)
+
+    async def serve(self) -> None:
+        """Starts the host, and registers: after a restart of the host the session is the same."""
+        give_enrolment(self._peer.prefix)
+        await super().serve()
+        self.cfg = await self._box.registered(self.url)
+
+
+class FederatedEvents(DeliveredStore):
+    """As `DeliveredStore`, delivering with the token of a session."""
+
+    def __init__(self, prefix: Path, *, clock: ManualClock) -> None:
+        super().__init__(prefix, clock=clock)
+        self._plan = replace(self._plan, mesh=mesh_table("host"))
+        self._box = _Box(replace(self.cfg, options={}, secrets={}))
+
+    async def serve(self) -> None:
+        """Starts the host, and registers."""
+        give_enrolment(self._peer.prefix)
+        await ServedStore.serve(self)
+        self.cfg = await self._box.registered(self.url)
+
+    @property
+    def box(self) -> str:
+        """The name of this box in the host's journal."""
+        return self._box.instance.id
+
+
+class _Box:
+    """Who registers, and for which slot."""
+
+    def __init__(self, base: SlotConfig) -> None:
+        self._base = base
+        self.instance, self._boot = Instance(str(uuid4()), os.urandom(32)), str(uuid4())
+
+    async def registered(self, url: str) -> SlotConfig:
+        """The slot's configuration with what the session gives."""
+        slot, use = self._base.slot, self._base.use
+        asked = Registration(
+            protocol=1, instance_id=self.instance.id, instance_secret=self.instance.secret, boot_id=self._boot,
+            contracts={slot: resolve(slot, use).contract_version}, impls={slot: use},
+        )  # fmt: skip
+        link = Link(url, ENROLMENT, seconds=10)
+        found = await link.register(asked)
+        await link.close()
+        given = GivenSlots(
+            lambda: {slot: self._base}, _Alone(), host_url=url, ca_file="", names=box_principal(self.instance.id)
+        )
+        assert given.take(found.endpoints, found.token) == {}, "the host's addresses are its own"
+        return given.overlay(self._base)
+
+
+class _Alone:
+    """There is no container here: the suite opens the class itself."""
+
+    def reconfigure(self, slot: SlotName, cfg: SlotConfig) -> None:
+        """Nothing runs yet."""
+
+    async def settled(self, slot: SlotName) -> None:
+        """Nothing waits."""
+
+    def down(self, slot: SlotName) -> bool:
+        """Nothing is down."""
+        return False

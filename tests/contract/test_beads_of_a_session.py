@@ -1,0 +1,49 @@
+"""Self-federation: beads of box B, which it has from a session with box A, keep the contract of the slot. B's
+token is bound to B's name; B sees its own names."""
+
+import pytest
+import pytest_asyncio
+
+from agentbox.adapters.beads.contract import BeadFilter
+from agentbox.adapters.errors import PermissionDenied
+from agentbox.client.aio import AsyncBoxClient
+from agentbox.testing.api_box import TOKEN
+from agentbox.testing.contracts.beads import BeadsContract
+from agentbox.testing.contracts.beads_common import LEASE, spec
+from agentbox.testing.federated_store import FederatedStore
+
+
+@pytest_asyncio.fixture
+async def store(tmp_path, clock):
+    made = FederatedStore(
+        "beads", "external-http", tmp_path, served="local-sqlite", clock=clock, options={"lease_seconds": 60}
+    )
+    await made.serve()
+    yield made
+    await made.end()
+
+
+@pytest_asyncio.fixture
+async def adapter(store):
+    return await store.open()
+
+
+class TestOfASession(BeadsContract):
+    async def test_B01_names_are_those_of_the_box_at_the_host(self, store, adapter):
+        """Here as they were given; there below the name of the box, so that two boxes cannot speak for one another."""
+        epic, _ = await adapter.create_epic(spec("shared"))
+        task, _ = await adapter.create_child(epic.id, spec("t"))
+        await adapter.claim(task.id, "w", lease_id=LEASE)
+        async with AsyncBoxClient(store.url, token=TOKEN) as operator:
+            there = await operator.call("show_bead", {"id": task.id})
+            theirs = await operator.call("create_epic", body={"title": "of the host"})
+        assert (there["creator"], there["assignee"]) == (f"{store.name}:c", f"{store.name}:w")
+        mine = await adapter.show(task.id)
+        assert (mine.creator, mine.assignee) == ("c", "w")
+        assert (await adapter.show(theirs["id"])).creator == "urn:agentbox:host:urn:agentbox:operator"
+        assert [bead.id for bead in (await adapter.list(BeadFilter(assignee="w"))).items] == [task.id]
+
+    async def test_B01_another_name_is_refused(self, adapter):
+        """That of another box, even where it is written out."""
+        with pytest.raises(PermissionDenied):
+            await adapter.create_epic(spec("x", creator="urn:agentbox:box:5f1c2a3b-0000-4000-8000-000000000001:c"))
