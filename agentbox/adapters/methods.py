@@ -81,12 +81,14 @@ BEADS = (
 )
 PODS = (
     MethodSpec(
-        name="write", kind="write", scope="pods:write", deadline_s=30, text_fields=("/body",), identifiers=("/path",), journal=True
+        name="write", kind="write", scope="pods:write", deadline_s=30, text_fields=("/body",),
+        identifiers=("/path", "/content_type"), journal=True,
     ),
     _read("pods", "read", deadline_s=30),
     _read("pods", "head", deadline_s=30),
     MethodSpec(
-        name="patch", kind="write", scope="pods:write", deadline_s=30, text_fields=("/patch/*/value/**",), identifiers=("/path",),
+        name="patch", kind="write", scope="pods:write", deadline_s=30, text_fields=("/patch/*/value/**",),
+        identifiers=("/path", "/patch/*/path"),
         journal=True,
     ),
     MethodSpec(name="delete", kind="write", scope="pods:write", deadline_s=30, journal=True),

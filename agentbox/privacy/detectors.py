@@ -10,12 +10,29 @@ from agentbox.privacy.findings import Detector, Span
 
 # Published token formats: a literal that every such token holds, then the vendor's prefix, alphabet and length. The
 # pattern is tried where the literal is: a search for a literal is a hundred times as fast as one for a pattern.
+GITLAB = ("pat", "dt", "ft", "soat", "rt", "ptt", "agent", "imt")
 _TOKENS: tuple[tuple[str, str], ...] = (
     ("AKIA", r"AKIA[0-9A-Z]{16}"),  # AWS access key id
-    ("ASIA", r"ASIA[0-9A-Z]{16}"),
+    *((start, rf"{start}[0-9A-Z]{{16}}") for start in ("ASIA", "ABIA", "ACCA")),
     *((f"gh{kind}_", rf"gh{kind}_[A-Za-z0-9]{{36,255}}") for kind in "opsur"),  # GitHub
     ("github_pat_", r"github_pat_[A-Za-z0-9_]{22,255}"),
-    ("glpat-", r"glpat-[A-Za-z0-9_-]{20,255}"),  # GitLab
+    *((f"gl{kind}-", rf"gl{kind}-[A-Za-z0-9_-]{{20,1024}}") for kind in GITLAB),
+    ("glcbt-", r"glcbt-(?:[0-9a-fA-F]{2}_)?[A-Za-z0-9_-]{20,255}"),
+    ("gloas-", r"gloas-[A-Za-z0-9_-]{64}"),
+    ("GR1348941", r"GR1348941[A-Za-z0-9_-]{20,255}"),
+    (
+        "hooks.slack.com/services/T",
+        r"hooks\.slack\.com/services/T[A-Za-z0-9_]{1,64}/B[A-Za-z0-9_]{1,64}/[A-Za-z0-9_]{1,64}",
+    ),
+    ("sq0", r"sq0(?:csp|atp)-[0-9A-Za-z_-]{22,43}"),  # Square
+    ("AKC", r"AKC[a-zA-Z0-9]{60,255}"),  # Artifactory
+    ("AccountKey=", r"AccountKey=[a-zA-Z0-9+/=]{88}"),  # Azure storage
+    ("shp", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),  # Shopify
+    ("lin_api_", r"lin_api_[A-Za-z0-9]{40}"),  # Linear
+    ("sntrys_", r"sntrys_[A-Za-z0-9_=+/-]{40,255}"),  # Sentry
+    ("hvs.", r"hvs\.[A-Za-z0-9_-]{24,255}"),  # Vault
+    ("dckr_pat_", r"dckr_pat_[A-Za-z0-9_-]{27}"),  # Docker Hub
+    *((start, rf"{start}[0-9a-f]{{32}}(?![A-Za-z0-9])") for start in ("AC", "SK")),  # Twilio
     ("sk-", r"sk-[A-Za-z0-9_-]{20,255}"),  # OpenAI, Anthropic (sk-ant-)
     ("k_live_", r"[srp]k_live_[A-Za-z0-9]{16,255}"),  # Stripe
     ("k_test_", r"[srp]k_test_[A-Za-z0-9]{16,255}"),
@@ -32,17 +49,38 @@ _TOKENS: tuple[tuple[str, str], ...] = (
     ("nsec1", r"nsec1[02-9ac-hj-np-z]{58}"),  # Nostr, NIP-19
     ("eyJ", r"eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,4096}"),  # JWT, RFC 7519
 )
+# Shapes that begin with no literal: a text that every one of them holds, then the whole.
+_AROUND: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("-us", re.compile(r"(?<![A-Za-z0-9])(?P<value>[0-9a-f]{32}-us[0-9]{1,2})(?![A-Za-z0-9])")),  # Mailchimp
+    (":AA", re.compile(r"(?<![A-Za-z0-9])(?P<value>[0-9]{8,10}:AA[0-9A-Za-z_-]{33})(?![0-9A-Za-z_-])")),  # Telegram
+    ("_authToken=", re.compile(r"_authToken=[ ]?(?P<value>[^\s\"']{8,512})")),  # npm
+    (
+        ".",
+        re.compile(r"(?P<value>[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})(?![\w-])"),
+    ),  # Discord
+    (
+        "earer ",
+        re.compile(r"[Bb]earer (?P<value>(?=[A-Za-z._~+/-]{0,64}[0-9])[A-Za-z0-9._~+/-]{20,4096}={0,2})"),
+    ),  # RFC 6750
+    (
+        "uthorization",
+        re.compile(r"uthorization[\"']?\s?[:=]\s?[\"']?[Bb]asic (?P<value>[A-Za-z0-9+/]{8,4096}={0,2})"),
+    ),  # RFC 7617
+)
 _LEADS = {"k_live_": 1, "k_test_": 1, "_v1_": 3}  # characters of a token before its literal
 _KEYS = tuple((text, _LEADS.get(text, 0), re.compile(rf"(?<![A-Za-z0-9_]){pattern}")) for text, pattern in _TOKENS)
 _PEM = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
     re.DOTALL,
 )
-_NAME = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key)"
+_NAME = (
+    r"(?:passwords?|passwd|passphrase|passcode|secrets?|credentials?|token|cvv|cvc|api[_-]?keys?|access[_-]?keys?|private[_-]?keys?"
+    r"|secret[_-]?keys?)"
+)
 _WORDS = ("password", "passwd", "passphrase", "secret", "token", "key")
 _KEY_NAME = re.compile(r"(?:api|access|private|secret)[_-]?key\Z")
 _VALUE = re.compile(
-    r"""["']?\s{0,8}(?::=|=>|[:=])\s{0,8}(?:\[\s{0,8}(?=["']))?(?P<quote>["'])?(?P<value>(?!\[[A-Z_]+\])(?(quote)[^"'\n]|[^\s"',;&<>]){6,4096})"""
+    r"""\s{0,4}["']?\s{0,8}(?::=|=>|[:=])\s{0,8}(?:\[\s{0,8}(?=["']))?(?P<quote>["'])?(?P<value>(?!\[[A-Z_]+\])(?(quote)[^"'\n]|[^\s"',;&<>]){6,4096})"""
 )
 _SECRET_KEY = re.compile(rf"(?:^|[^a-z]|(?<=[a-z])(?=[A-Z])){_NAME}$", re.IGNORECASE)
 _EMAIL = re.compile(
@@ -68,6 +106,10 @@ def secret(text: str) -> Iterable[Span]:
             if token is not None:
                 yield Span(token.start(), token.end(), "secret")
             at = text.find(literal, at + len(literal) if token is None else token.end())
+    for literal, pattern in _AROUND:
+        if literal in text:
+            for found in pattern.finditer(text):
+                yield Span(found.start("value"), found.end("value"), "secret")
     yield from _named(text)
 
 
@@ -115,6 +157,24 @@ def account_number(text: str) -> Iterable[Span]:
     for found in _CARD.finditer(text):
         if luhn(re.sub(r"[ -]", "", found.group())):
             yield Span(found.start(), found.end(), "account_number")
+
+
+# Issuer ranges of payment cards with the lengths that each issues (ISO/IEC 7812-1 and the networks' public tables).
+_ISSUERS: tuple[tuple[int, int, tuple[int, ...]], ...] = (
+    (400000, 499999, (13, 16, 19)), (510000, 559999, (16,)), (222100, 272099, (16,)), (340000, 349999, (15,)),
+    (370000, 379999, (15,)), (300000, 305999, (14, 16)), (360000, 369999, (14,)), (380000, 399999, (14, 16)),
+    (352800, 358999, (16, 17, 18, 19)), (500000, 509999, (16,)), (560000, 699999, (16, 17, 18, 19)),
+)  # fmt: skip
+
+
+def card_number(number: float) -> bool:
+    """Whether a bare number is that of a payment card. It has no separators to tell it by: its issuer must exist too."""
+    if not 10**12 <= number < 10**19 or (isinstance(number, float) and not number.is_integer()):
+        return False
+    digits = str(int(number))
+    issuer = int(digits[:6])
+    issued = any(low <= issuer <= high and len(digits) in lengths for low, high, lengths in _ISSUERS)
+    return issued and luhn(digits)
 
 
 def url(text: str) -> Iterable[Span]:

@@ -1,4 +1,5 @@
-"""A body that comes in pieces, searched and masked on its way: memory stays that of a few windows, whatever its size."""
+"""A body that comes in pieces, searched and masked on its way: memory stays that of a few windows, whatever its size (of a body
+that begins as JSON does: a MiB, which is looked into as one that came at once)."""
 
 import codecs
 import hashlib
@@ -7,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from agentbox.privacy.findings import Span, masked
-from agentbox.privacy.guard import BASE_SECONDS, LONGEST, OVERLAP, SECONDS_PER_MIB, WINDOW, Guard, Rejected
+from agentbox.privacy.guard import BASE_SECONDS, LONGEST, OVERLAP, SECONDS_PER_MIB, WHOLE, WINDOW, Guard, Rejected
 
 _LAST_WORD = re.compile(r"\s\S*\Z")
 
@@ -22,7 +23,7 @@ class Flow:
     def __init__(self, guard: Guard, slot: str, pieces: AsyncIterator[bytes]) -> None:
         self.counts: Counter[str] = Counter()
         self.failed = 0
-        self._guard, self._pieces = guard, pieces
+        self._guard, self._slot, self._pieces = guard, slot, pieces
         self._strict = guard.policies.get(slot) == "strict"
         self._text = bool(guard.detectors) and guard.policies.get(slot, "off") != "off"
         self._decoder = codecs.getincrementaldecoder("utf-8")()
@@ -60,7 +61,8 @@ class Flow:
             self._text = False
             return unread.encode() + self._decoder.getstate()[0]
         self._rest += new
-        return b"" if len(self._rest) < WINDOW + OVERLAP else self._pass_on(before_word(self._rest))
+        hold = WHOLE if not self._passed and self._rest.lstrip()[:1] in ("{", "[") else WINDOW + OVERLAP
+        return b"" if len(self._rest) < hold else self._pass_on(before_word(self._rest))
 
     def _no_text(self, raw: bytes) -> bytes:
         """What was held back, searched only where the body was a text until here; then the bytes as they are."""
@@ -73,7 +75,19 @@ class Flow:
 
     def _end(self) -> bytes:
         held, _ = self._decoder.getstate()
-        return self._no_text(held) if held else self._pass_on(len(self._rest))
+        if held:
+            return self._no_text(held)
+        return self._pass_on(len(self._rest)) if self._passed else self._whole()
+
+    def _whole(self) -> bytes:
+        """A body of which nothing was passed on yet: as one that came at once, so that JSON is looked into."""
+        body = self._rest.encode()
+        found = self._guard.clean(self._slot, "", {"body": body}, ("/body",), ())
+        self.counts.update(found.counts)
+        self.failed += found.failed
+        self._rest, self._passed = "", True
+        whole: bytes = found.document["body"]
+        return whole
 
     def _pass_on(self, upto: int) -> bytes:
         """The first characters of what is held back, and a little more or less, so that no finding is cut."""

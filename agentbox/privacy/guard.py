@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agentbox.errors import AgentboxError
-from agentbox.privacy.detectors import RULES, names_secret
+from agentbox.privacy.detectors import RULES, card_number, names_secret
+from agentbox.privacy.escapes import spaced, unescaped
 from agentbox.privacy.findings import Detector, Span, mask, masked
 from agentbox.privacy.walk import rewrite
 
@@ -20,6 +21,7 @@ LONGEST = 16 << 10  # characters of the longest token, a JWT
 _SPACE = re.compile(r"\s")
 BASE_SECONDS = 0.05
 SECONDS_PER_MIB = 0.05
+SHORTEST_PIN = 1000  # a smaller number under the name of a secret is a count or a switch
 
 
 class Rejected(Exception):
@@ -59,7 +61,7 @@ class Guard:
         for pointer in identifiers:
             rewrite(document, pointer, search.identifier)
         for pointer in fields:
-            cleaned.document = rewrite(cleaned.document, pointer, search.text)
+            cleaned.document = rewrite(cleaned.document, pointer, search.text, search.number, search.named)
         search.settle()
         return cleaned
 
@@ -80,11 +82,13 @@ class Guard:
 
     def _search(self, text: str, start: int = 0, end: int | None = None) -> list[Span]:
         window = text[start:end]
-        return [
-            Span(span.start + start, span.end + start, span.name)
-            for detect in self.detectors.values()
-            for span in detect(window)
-        ]
+        plain = spaced(window)
+        found = [span for detect in self.detectors.values() for span in detect(plain)]
+        if plain is not window and "secret" in self.detectors:  # a value may hold a backslash of its own
+            found += self.detectors["secret"](window)
+        for reading in unescaped(window):
+            found += [reading.original(span) for detect in self.detectors.values() for span in detect(reading.text)]
+        return [Span(span.start + start, span.end + start, span.name) for span in found]
 
 
 def unbroken(text: str, end: int) -> int:
@@ -103,15 +107,30 @@ class _Search:
 
     def text(self, text: str, key: str) -> str:
         self._size += len(text)
-        if text and "secret" in self._guard.detectors and key and names_secret(key) and text != mask("secret"):
-            self._into.counts["secret"] += 1
-            return mask("secret")
+        if text and self.named(key) and text != mask("secret"):
+            return self._masked("secret")
         spans = self._spans(text)
         if not spans:
             return text
         new, names = masked(text, spans)
         self._into.counts.update(names)
         return new
+
+    def number(self, number: float, key: str) -> Any:
+        """A number that is secret by its name, or the number of a payment card; else the number itself."""
+        if self.named(key) and (abs(number) >= SHORTEST_PIN or not float(number).is_integer()):
+            return self._masked("secret")
+        if "account_number" in self._guard.detectors and card_number(number):
+            return self._masked("account_number")
+        return number
+
+    def named(self, key: str) -> bool:
+        """Whether what is under that name is a secret."""
+        return bool(key) and "secret" in self._guard.detectors and names_secret(key)
+
+    def _masked(self, name: str) -> str:
+        self._into.counts[name] += 1
+        return mask(name)
 
     def identifier(self, text: str, key: str) -> str:
         self._size += len(text)

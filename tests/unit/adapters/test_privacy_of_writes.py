@@ -32,13 +32,18 @@ PLANTED = {
     "account_number": "DE89370400440532013000", "url": "postgres://joe:xyzzy@db.example.org/x",
 }  # fmt: skip
 NAMED = "correct-horse"  # a secret by the name that it is under, and by nothing else
+CARD, PIN = 4111111111111111, 73519  # numbers of JSON: one by its shape, one by its name
+HIDDEN = {  # how a value gets past a search for it as it is written
+    "password": {"x": [NAMED, {"y": PIN}]}, "env": [{"name": "DB_PASSWORD", "value": NAMED}], "argv": ["--token", NAMED],
+    "card": CARD, "url": "https://x.example/?q=jane.roe%40mail.example.org", "text": '{"api_key": "correct-horse"}',
+}  # fmt: skip
 ALL = {"enabled": True, "mode": "rules", "entities": ["*"], "policy": dict.fromkeys(SLOTS, "strict")}
 USES = {"beads": "local-sqlite", "pods": "local-fs", "memory": "local-sqlite", "events": "local-jsonl"}
 
 FILL = st.sampled_from(["", "x", "the key is ", "\n", "\u00e9 "])
 TEXT = st.tuples(FILL, st.sampled_from(sorted(PLANTED)), FILL).map(lambda t: f"{t[0]} {PLANTED[t[1]]} {t[2]}")
 TREES = st.recursive(
-    TEXT | st.just({"db_password": NAMED, "apiKey": [NAMED]}),
+    TEXT | st.just({"db_password": NAMED, "apiKey": [NAMED]}) | st.just(HIDDEN),
     lambda inner: (
         st.lists(st.one_of(inner, st.integers(-1000, 1000), st.none()), max_size=3)
         | st.dictionaries(st.one_of(st.sampled_from(["a", "b"]), TEXT), inner, max_size=3)
@@ -103,7 +108,8 @@ def bytes_below(prefix):
 
 def findings(text):
     """The planted values that a text holds; of an e-mail address with spaces or digits, the parts too."""
-    return [value for value in (*PLANTED.values(), NAMED) if value in text]
+    values = (*PLANTED.values(), NAMED, str(CARD), str(PIN), "jane.roe%40", "jane.roe\\u0040")
+    return [value for value in values if value in text]
 
 
 def left_by(box_type, work, **uses):
@@ -145,9 +151,12 @@ def test_every_write_of_every_slot(box, text, more, tree):
         await refused(errors, beads.close_bead("nobody", note=text, result=tree))
         document = json.dumps({"a": tree}, ensure_ascii=False).encode()
         await pods.write("a.json", document, content_type="application/json")
+        await pods.write("escaped.json", json.dumps({"a": [tree, PLANTED["email"]]}).replace("@", "\\u0040").encode())
+        await pods.write("pieces.json", pieces(json.dumps({"a": HIDDEN})))
         await pods.write("a.ttl", f'<a> <b> """{text}""" .'.encode(), content_type="text/turtle")
         await pods.write("flow", pieces(f"{text} {more}"), content_type="text/plain")
         await pods.patch("a.json", json.dumps([{"op": "add", "path": "/b", "value": tree}]).encode())
+        await pods.patch("a.json", json.dumps([{"op": "add", "path": "/password", "value": NAMED}]).encode())
         await refused(errors, pods.patch("none", json.dumps([{"op": "add", "path": "/b", "value": tree}]).encode()))
         await memory.store("k", tree, text=text, metadata={"m": more})
         await memory.search(text)

@@ -1,0 +1,32 @@
+"""Names that stand beside their value instead of above it: `{"name": "DB_PASSWORD", "value": ...}`, `["--token", ...]`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+_NAMES = frozenset({"name", "key", "field", "header", "variable", "var", "param", "parameter", "option", "k"})
+_VALUES = frozenset({"value", "val", "values", "content", "data", "v"})
+_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+
+
+def is_schema(value: Mapping[str, Any]) -> bool:
+    """Whether an object is a JSON Schema: under the name of a secret it says what one looks like, and holds none."""
+    kinds = value.get("type")
+    named = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
+    return "$ref" in value or any(isinstance(kind, str) and kind in _TYPES for kind in named)
+
+
+def named_by(value: Mapping[str, Any] | Sequence[Any]) -> Iterator[tuple[Any, str]]:
+    """Each item of an array, or value of a member, with the name that another gives it; "" where none does.
+
+    In an object, what stands beside it as its name; in an array, an option before it, or the first of a pair.
+    """
+    if isinstance(value, Mapping):
+        name = next((v for k, v in value.items() if k.lower() in _NAMES and isinstance(v, str)), "")
+        for key, item in value.items():
+            yield item, name if key.lower() in _VALUES else ""
+        return
+    before = ""
+    for index, item in enumerate(value):
+        paired = before.startswith("-") or (len(value) == 2 and index == 1)
+        yield item, before if paired else ""
+        before = item if isinstance(item, str) else ""
