@@ -27,7 +27,7 @@ from agentbox.client import slot_calls
 from agentbox.client.calls import Call
 
 
-class _OverHttp(Adapter):
+class OverHttp(Adapter):
     """A slot behind the API."""
 
     impl = "over-http"
@@ -57,7 +57,7 @@ class _OverHttp(Adapter):
         return await self._peer.carry(call, method=method, again=again)
 
 
-class HttpPods(_OverHttp):
+class HttpPods(OverHttp):
     """`modified_at` is to the second, as HTTP has it."""
 
     slot = "pods"
@@ -141,7 +141,7 @@ def _to_the_second(meta: PodMeta) -> PodMeta:
     return replace(meta, modified_at=at)
 
 
-class HttpMemory(_OverHttp):
+class HttpMemory(OverHttp):
     """Every method is one request."""
 
     slot = "memory"

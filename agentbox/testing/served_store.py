@@ -13,10 +13,12 @@ from agentbox import clock as wall
 from agentbox.adapters.base import SLOTS, Adapter, Deps, SlotConfig, SlotName
 from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.registry import resolve
+from agentbox.adapters.wire import JsonObj
 from agentbox.api.app import build
 from agentbox.api.application import Application
 from agentbox.api.listener import Listener, bind
 from agentbox.api.server import API_BOUNDS
+from agentbox.api.services import Services
 from agentbox.plan.model import Slot
 from agentbox.routes import ROUTES
 from agentbox.settings import Paths
@@ -25,6 +27,10 @@ from agentbox.testing.clock import ManualClock
 from agentbox.testing.local_store import LocalStore
 
 Make = Callable[[SlotConfig, Deps], Adapter]
+
+
+def _unsaid(type: str, data: JsonObj) -> None:
+    """A core event that is not wanted."""
 
 
 class ServedClock:
@@ -85,10 +91,17 @@ class ServedStore(LocalStore):
         services = build(self._plan, self._peer, None, clock=ServedClock(self._manual))
         rows = [route for route in ROUTES if route.listener == "api"]
         listener = Listener(Application(services, rows), bind("127.0.0.1", self._plan.api.port), API_BOUNDS)
+        await services.tokens.open()
         await services.mesh.open()
         await listener.open()
+        if self.cfg.slot == "events":  # the journal under test holds what the suite appends, nothing else
+            services.container.journal.record_soon = _unsaid  # type: ignore[method-assign]
         await services.container.start(lambda: None)
+        await self.prepare(services)
         self._stops = [lambda: listener.close(0.1), services.container.stop, services.tokens.close, services.mesh.close]
+
+    async def prepare(self, services: Services) -> None:
+        """What a store needs of its API before it is used."""
 
     async def kill_backend(self) -> None:
         """Ends the API; nobody listens any more."""

@@ -1,0 +1,143 @@
+"""The journal of a box as an adapter over its API, for the contract suite: what a client of the routes can rely on.
+
+It is no class of the registry: the external class of this slot keeps a journal of its own.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from agentbox.adapters import context
+from agentbox.adapters.base import Deps, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import SlotUnavailable
+from agentbox.adapters.events.cloudevents import BATCH, cloud_event
+from agentbox.adapters.events.contract import (
+    ALL,
+    CONTRACT_VERSION,
+    Delivery,
+    Event,
+    EventBatch,
+    EventFilter,
+    NewEvent,
+    Received,
+    VerifyReport,
+)
+from agentbox.adapters.sqlite import closed
+from agentbox.adapters.text import check_json
+from agentbox.adapters.wire import refuse
+from agentbox.client.aio import AsyncBoxClient
+from agentbox.testing.http_slots import OverHttp
+
+
+class HttpEvents(OverHttp):
+    """A secret named after a box is the token with which its records are delivered. What the caller's context says goes
+    into the event, as a client has no other way to say it."""
+
+    slot = "events"
+    contract_version = CONTRACT_VERSION
+    capabilities = frozenset({"durable"})
+
+    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+        super().__init__(cfg, deps)
+        self._streams: AsyncBoxClient | None = None
+        self._heads: set[asyncio.Future[tuple[int, str]]] = set()  # asked by streams that begin now
+        self._ended = asyncio.Event()
+
+    async def open(self, deadline: Deadline) -> None:
+        await super().open(deadline)
+        self._streams = AsyncBoxClient(str(self.cfg.option("endpoint", "")), token=self.cfg.secrets["token"])
+
+    async def close(self) -> None:
+        self._ended.set()
+        if self._heads:
+            await asyncio.wait(self._heads)
+        streams, self._streams = self._streams, None
+        if streams is not None:
+            await streams.aclose()
+        await super().close()
+
+    async def _look(self) -> None:
+        await self.head()
+
+    async def append(self, events: Sequence[NewEvent]) -> tuple[Event, ...]:
+        """The answer says where they stand; what stands there is read. Of a call that appends one event several times over,
+        all are the one."""
+        if self._heads:
+            await asyncio.wait(self._heads)
+        for index, event in enumerate(events):
+            check_json(event.data, f"/events/{index}/data")
+        here = context.current()
+        own = {"source": here.principal or None, "agent_id": here.agent_id, "session_id": here.session_id}
+        rows = [{**event.to_wire(), **{n: v for n, v in own.items() if getattr(event, n) is None}} for event in events]
+        told = (await self._peer.send("append_events", body={"events": rows}, method="append", again=False)).json()
+        found = await self._between(told["first_seq"], told["last_seq"])
+        return found if len(found) == len(events) else found * len(events)
+
+    async def read(self, *, since: int = -1, limit: int = 100, flt: EventFilter = ALL) -> EventBatch:
+        query = {**_query(flt), "since": since, "limit": limit}
+        return EventBatch.from_wire((await self._peer.send("read_events", query=query, method="read")).json())
+
+    def subscribe(self, *, since: int | None = None, flt: EventFilter = ALL) -> AsyncGenerator[Event]:
+        """From now means from what is the head now, so it is asked at once."""
+        if since is not None or self._streams is None:
+            return self._follow(since, flt)
+        head = asyncio.ensure_future(self.head())
+        self._heads.add(head)
+        head.add_done_callback(self._heads.discard)
+        return self._follow(head, flt)
+
+    async def head(self) -> tuple[int, str]:
+        found = (await self._peer.send("head_event", method="head")).json()
+        return found["seq"], found["hash"]
+
+    async def verify(self, *, from_seq: int = 0) -> VerifyReport:
+        found = await self._peer.send("verify_events", body={"from_seq": from_seq}, method="verify")
+        return VerifyReport.from_wire(found.json())
+
+    async def receive(self, box: str, records: Sequence[Event]) -> Received:
+        token = self.cfg.secrets.get(box)
+        if token is None and self._streams is not None:
+            raise refuse("/box", "has no token here")
+        headers = {"Content-Type": BATCH, "Authorization": f"Bearer {token}"}
+        body = [cloud_event(record) for record in records]
+        told = (await self._peer.send("append_events", body=body, headers=headers, method="receive")).json()
+        first, last = told["first_seq"], told["last_seq"]
+        stored = () if first < 0 else await self._between(first, last)
+        count = sum(event.origin is not None for event in stored)
+        return Received(stored=count, watermark=told["watermark"], first_seq=first, last_seq=last)
+
+    async def delivery(self, *, limit: int = 100) -> Delivery:
+        found = await self._peer.send("event_delivery", query={"limit": limit}, method="delivery")
+        return Delivery.from_wire(found.json())
+
+    async def _between(self, first: int, last: int) -> tuple[Event, ...]:
+        return (await self.read(since=first - 1, limit=last - first + 1)).events
+
+    async def _follow(self, since: Any, flt: EventFilter) -> AsyncGenerator[Event]:
+        if self._streams is None:
+            raise closed(self.slot, self.impl)
+        at = (await since)[0] if isinstance(since, asyncio.Future) else since
+        stream = self._streams.stream("stream_events", query={**_query(flt), "since": at})
+        upcoming: asyncio.Future[Any] | None = None
+        ended = asyncio.ensure_future(self._ended.wait())
+        try:
+            while True:
+                upcoming = asyncio.ensure_future(anext(stream))
+                await asyncio.wait({upcoming, ended}, return_when=asyncio.FIRST_COMPLETED)
+                if not upcoming.done():
+                    raise SlotUnavailable("cannot use events: it was closed", slot="events", impl=self.impl, since=None)
+                yield Event.from_wire(json.loads(upcoming.result().data))
+        finally:
+            for one in (ended, upcoming):
+                if one is not None:
+                    one.cancel()
+                    with suppress(asyncio.CancelledError, StopAsyncIteration):
+                        await one
+            await stream.aclose()  # type: ignore[attr-defined]
+
+
+def _query(flt: EventFilter) -> dict[str, Any]:
+    return {**flt.to_wire(), "types": ",".join(flt.types) or None}
