@@ -14,8 +14,8 @@ from agentbox.agents.session import Session
 from agentbox.agents.table import Table
 
 # `detached`: agents outlive their callers, and several callers share them. `limits.raise`: who holds scope admin may raise limits. `record`: the ordered
-# record of what became of agents is read over the connection.
-CAPABILITIES = ("attach", "detached", "limits.raise", "record", "restart", "run_once", "stream")
+# record of what became of agents is read over the connection. `local`: they are processes of this box, and end with it.
+CAPABILITIES = ("attach", "detached", "limits.raise", "local", "record", "restart", "run_once", "stream")
 
 
 @dataclass(frozen=True, kw_only=True)

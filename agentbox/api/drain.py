@@ -58,7 +58,7 @@ class Drain:
         services.say("ShutdownCompleted", reason=reason, drained_ms=drained, tasks_left=left)
 
     async def _end_agents(self) -> int:
-        """Tasks end theirs, and their beads; the others are ended here. How many tasks are left to the next boot."""
+        """Tasks end theirs, and their beads; the others are ended here, unless they live at a host. How many tasks are left to the next boot."""
         tasks, options = self._services.tasks, self._services.plan.slots["orchestrator"].options
         grace = min(LAST_GRACE, float(options.get("grace_seconds", LAST_GRACE)))
         try:
@@ -76,6 +76,8 @@ class Drain:
         except AdapterError as error:
             _log.warning("agents not listed", reason=error.message)
             return
+        if "local" not in self._services.container.capabilities("orchestrator"):
+            return  # they are another box's, and not all of them ours
         await asyncio.gather(*(self._end(one, grace) for one in living if one.agent_id not in of_tasks))
 
     async def _agents(self) -> list[AgentInfo]:

@@ -142,7 +142,7 @@ class Orchestrator(Protocol):
     """The slot. Clauses O1 to O15 say what each call promises.
 
     Capabilities: `detached`, agents outlive their callers, and several callers share them; `limits.raise`, who holds scope
-    admin may raise limits; `record`, the peer's own record of what became of agents is read through this class.
+    admin may raise limits; `local`, they are processes of this box, whose drain ends them; `record`, the peer's own record of what became of agents is read through this class.
     """
 
     @property

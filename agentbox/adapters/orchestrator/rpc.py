@@ -51,10 +51,10 @@ def error_of(error: AdapterError) -> dict[str, Any]:
     return {"code": TYPED, "message": error.message, "data": data}
 
 
-def error_from(reply: Message) -> AdapterError:
+def error_from(reply: Message, impl: str = "local-process") -> AdapterError:
     """The exception that a member `error` stands for; BackendError when it is none of ours."""
     data = reply.get("data")
     body: Mapping[str, Any] = data if isinstance(data, Mapping) else {"detail": str(reply.get("message"))}
-    found = from_problem({"slot": "orchestrator", "impl": "local-process", **body}, 502)
+    found = from_problem({"slot": "orchestrator", "impl": impl, **body}, 502)
     found.hint = str(body.get("hint", ""))
     return found

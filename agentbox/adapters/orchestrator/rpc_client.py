@@ -41,7 +41,7 @@ class Subscription:
             self._over = bool(batch.get("end"))
             if "error" in batch:
                 self._over = True
-                raise rpc.error_from(batch["error"])
+                raise rpc.error_from(batch["error"], self._client.impl)
             if not self._over:
                 self._client.notify(self._method, {"subscription": self.number, "credit": batch.get("size", 0)})
 
@@ -59,7 +59,7 @@ class RpcClient:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, impl: str, *,
         peer: str = "agent-host", dropped: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        self._reader, self._writer, self._impl = reader, writer, impl
+        self._reader, self._writer, self.impl = reader, writer, impl
         self._peer, self._dropped = peer, dropped
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._subscriptions: dict[int, Subscription] = {}
@@ -162,7 +162,7 @@ class RpcClient:
         if future is None or future.done():
             self._dropped()  # late: its caller gave up
         elif "error" in message:
-            future.set_exception(rpc.error_from(rpc.object_of(message, "error")))
+            future.set_exception(rpc.error_from(rpc.object_of(message, "error"), self.impl))
         else:
             future.set_result(message.get("result"))
 
@@ -193,5 +193,5 @@ class RpcClient:
         return SlotUnavailable(
             f"cannot use orchestrator: the connection to {self._peer} is lost",
             hint="it is tried again in the background",
-            slot="orchestrator", impl=self._impl, since=self._since,
+            slot="orchestrator", impl=self.impl, since=self._since,
         )  # fmt: skip
