@@ -1,11 +1,19 @@
 """orchestrator external-stdio over `bridge --url`: this box's agents are those of another box."""
 
+import asyncio
+import os
+import signal
+import time
+
 import pytest
 import pytest_asyncio
 
 from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import AdapterTimeout, SlotUnavailable
 from agentbox.testing.bridge_box import bridge, stdio
 from agentbox.testing.contracts.orchestrator import OrchestratorContract
+from agentbox.testing.contracts.orchestrator_lab import items, new_id, output, running, shell, spec, until_async
+from agentbox.testing.faults import FaultProxy
 from agentbox.testing.served_agents import HostLab, HostStore, ServedAgents
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -71,3 +79,107 @@ async def lab(tmp_path):
 
 class TestForwarded(OrchestratorContract):
     pass
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def relayed(served):
+    """The class behind a relay that breaks connections between the bridge and the host."""
+    await served.start()
+    async with FaultProxy(served.plan.api.port) as relay:
+        command = bridge("--url", relay.url, "--token-env", TOKEN_VARIABLE)
+        adapter = stdio(served.host.paths, *command, env={TOKEN_VARIABLE: served.token})
+        await adapter.open(Deadline.after(10))
+        yield relay, adapter
+        await adapter.close()
+
+
+@pytest.mark.parametrize("faults", [{"lose": 2}, {"lose": 1, "refuse": 1}, {"truncate": 2}, {"duplicate": 1}])
+async def test_O04_one_request_makes_one_process_whatever_becomes_of_replies(relayed, faults):
+    """A reply that is lost, cut or asked for twice, and a connection that ends: still one process, under its handle."""
+    relay, adapter = relayed
+    needle = f"9{time.time_ns() % 10**12}"
+    for name, count in faults.items():
+        setattr(relay, name, count)
+    handle = await adapter.spawn(spec("sleep", needle), request_id=needle)
+    assert [getattr(relay, name) for name in faults] == [0] * len(faults)
+    assert len(running(needle)) == 1
+    assert await adapter.spawn(spec("sleep", needle), request_id=needle) == handle
+    assert (await adapter.terminate(handle, grace_s=0)).reason == "terminated"
+    assert running(needle) == []
+
+
+async def test_O08_a_stream_goes_on_across_broken_connections(relayed):
+    """Cut again and again on its way, it has every line once and in order, and ends with the exit."""
+    relay, adapter = relayed
+    handle = await adapter.spawn(shell("for i in $(seq 60); do echo $i; sleep 0.02; done"), request_id=new_id())
+    found = []
+    async for item in adapter.stream(handle.agent_id):
+        found.append(item)
+        if len(found) in (10, 30):
+            relay.truncate = 1
+    assert output(found).split() == [b"%d" % n for n in range(1, 61)]
+    assert [item.cursor for item in found] == sorted({item.cursor for item in found})
+    assert (found[-1].kind, relay.truncate) == ("exit", 0)
+
+
+async def test_O17_a_slow_host_costs_the_caller_its_deadline_and_no_more(served):
+    """AdapterTimeout in time; the other calls and the next one are answered."""
+    await served.start()
+    async with FaultProxy(served.plan.api.port) as relay:
+        command = bridge("--url", relay.url, "--token-env", TOKEN_VARIABLE)
+        adapter = stdio(served.host.paths, *command, env={TOKEN_VARIABLE: served.token}, timeout_seconds=1)
+        await adapter.open(Deadline.after(10))
+        relay.slow = 5
+        began = time.monotonic()
+        with pytest.raises(AdapterTimeout):
+            await adapter.list()
+        assert time.monotonic() - began < 3
+        relay.slow = 0
+        assert (await adapter.list(limit=1)).items is not None
+        await adapter.close()
+
+
+async def test_O17_a_killed_bridge_fails_its_waiters_and_leaves_the_hosts_agents(served):
+    """Under load: each of 20 callers gets SlotUnavailable, the agents of the host run on, and a new child finds them."""
+    await served.start()
+    adapter, needle = await opened(served), f"9{time.time_ns() % 10**12}"
+    handles = [await adapter.spawn(spec("sleep", needle), request_id=f"{needle}-{n}") for n in range(5)]
+    waiting = [asyncio.create_task(items(adapter, handles[n % 5].agent_id)) for n in range(20)]
+    await until_async(lambda: _all_read(adapter), "they wait")
+    os.kill(adapter.pid, signal.SIGKILL)
+    for found in await asyncio.gather(*waiting, return_exceptions=True):
+        assert isinstance(found, SlotUnavailable)
+    assert len(running(needle)) == 5
+    await adapter.close()
+    again = await opened(served)
+    for handle in handles:
+        await again.terminate(handle, grace_s=0)
+    await again.close()
+
+
+async def _all_read(adapter):
+    """Twenty streams are open."""
+    return len(adapter._client._subscriptions) == 20
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "why"),
+    [
+        (("--url", "http://10.0.0.1:9090"), {}, "loopback"),
+        (("--url", "ftp://127.0.0.1"), {}, "http"),
+        (("--url", "http://127.0.0.1:1"), {}, "reach"),
+        (("--url", "{url}"), {TOKEN_VARIABLE: "abx_wrong"}, "token"),
+        (("--url", "{url}", "--token-file", "/no/such/file"), {}, "token file"),
+    ],
+)
+async def test_O16_a_bridge_that_cannot_forward_leaves_with_a_sentence(served, capfd, words, env, why):
+    """Clear text to another machine, no address, nobody there, a wrong token: the slot is unavailable, the log says why."""
+    await served.start()
+    named = ("--token-env", TOKEN_VARIABLE) if env else ()
+    command = bridge(*(word.replace("{url}", served.url) for word in words), *named)
+    adapter = stdio(served.host.paths, *command, env=env)
+    with pytest.raises(SlotUnavailable):
+        await adapter.open(Deadline.after(10))
+    told = capfd.readouterr().out
+    assert why in told
+    assert "abx_wrong" not in told
