@@ -1,4 +1,4 @@
-"""Which class serves `adapters.<slot>.use`. The keys are all that the schema allows; None = planned, not in this release."""
+"""Which class serves `adapters.<slot>.use`. The keys are all that the schema allows."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -7,13 +7,13 @@ from agentbox.adapters.base import Adapter, SlotName
 from agentbox.adapters.errors import UnknownAdapterImpl
 
 _HERE = "agentbox.adapters"
-REGISTRY: Mapping[tuple[SlotName, str], str | None] = {
+REGISTRY: Mapping[tuple[SlotName, str], str] = {
     ("beads", "local-sqlite"): f"{_HERE}.beads.local_sqlite:LocalSqliteBeads",
     ("beads", "external-http"): f"{_HERE}.beads.external_http:ExternalHttpBeads",
     ("beads", "external-pg"): f"{_HERE}.beads.external_pg:ExternalPgBeads",
     ("beads", "off"): f"{_HERE}.beads.off:OffBeads",
     ("pods", "local-fs"): f"{_HERE}.pods.local_fs:LocalFsPods",
-    ("pods", "external-solid"): None,
+    ("pods", "external-solid"): f"{_HERE}.pods.external_solid:ExternalSolidPods",
     ("pods", "off"): f"{_HERE}.pods.off:OffPods",
     ("memory", "local-sqlite"): f"{_HERE}.memory.local_sqlite:LocalSqliteMemory",
     ("memory", "external-pg"): f"{_HERE}.memory.external_pg:ExternalPgMemory",
@@ -32,18 +32,12 @@ def allowed(slot: SlotName) -> tuple[str, ...]:
     return tuple(impl for at, impl in REGISTRY if at == slot)
 
 
-def shipped(slot: SlotName) -> tuple[str, ...]:
-    """Those of them that have a class in this release."""
-    return tuple(impl for (at, impl), target in REGISTRY.items() if at == slot and target is not None)
-
-
 def resolve(slot: SlotName, impl: str) -> type[Adapter]:
     """The class. Raises UnknownAdapterImpl, which names what is allowed."""
     target = REGISTRY.get((slot, impl))
     if target is None:
-        state = "has no class in this release" if (slot, impl) in REGISTRY else "is unknown"
         raise UnknownAdapterImpl(
-            f'adapters.{slot}.use = "{impl}" {state}; allowed: {", ".join(shipped(slot))}',
+            f'adapters.{slot}.use = "{impl}" is unknown; allowed: {", ".join(allowed(slot))}',
             f"set adapters.{slot}.use in agentbox.toml to one of them",
         )
     module, name = target.split(":")

@@ -1,7 +1,6 @@
 """What of the schema this release can serve. The rest are final names for what comes later; rule E606 refuses them.
 
-A gate is served as soon as a file in `config/features/` has it. A test holds the rows of slots equal to the registry of
-adapters, which lies above this layer and refuses again at boot. Who serves a key removes its row.
+A gate is served as soon as a file in `config/features/` has it. Who serves a key removes its row.
 """
 
 from collections.abc import Mapping
@@ -10,11 +9,7 @@ from typing import Any, Final
 from agentbox.manifest import keys
 
 AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
-    "adapters.beads.use": ("local-sqlite", "external-http", "external-pg", "off"),
-    "adapters.pods.use": ("local-fs", "off"),
-    "adapters.memory.use": ("local-sqlite", "external-pg", "off"),
-    "adapters.events.use": ("local-jsonl", "external-http", "off"),
-    "adapters.orchestrator.use": ("local-process", "external-stdio", "off"),
+    "adapters.pods.auth": ("none", "bearer"),
     "agents.*.enabled": (False,),
     "api.auth": ("token",),
     "image.source": ("debian",),

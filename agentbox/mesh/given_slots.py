@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from agentbox.adapters.base import SlotConfig, SlotName
 from agentbox.adapters.errors import SlotUnavailable
-from agentbox.adapters.peer import is_loopback
+from agentbox.adapters.line import is_loopback
 from agentbox.mesh.records import OFFERED, Endpoint
 
 NO_SESSION = "no mesh session"

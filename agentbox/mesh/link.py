@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from agentbox.adapters.errors import ValidationError
-from agentbox.adapters.peer import is_loopback
+from agentbox.adapters.line import is_loopback
 from agentbox.client.aio import AsyncBoxClient
 from agentbox.client.calls import Call, base_headers, call_of
 from agentbox.client.errors import ApiError, BoxUnreachable

@@ -17,7 +17,7 @@ OPTIONS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("beads", "external-http"): _TOKEN,
     ("beads", "external-pg"): (*_POSTGRES, "ca_file", "lease_seconds"),
     ("pods", "local-fs"): ("quota", "max_object", "quota_objects"),
-    ("pods", "external-solid"): (*_TOKEN, "auth"),
+    ("pods", "external-solid"): (*_TOKEN, "auth", "max_object"),
     ("memory", "local-sqlite"): ("embedder", "namespace_size", "namespace_entries"),
     ("memory", "external-pg"): (*_POSTGRES, "ca_file", "embedder", "namespace_size", "namespace_entries"),
     ("events", "local-jsonl"): _JOURNAL,

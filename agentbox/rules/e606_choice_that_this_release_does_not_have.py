@@ -18,10 +18,12 @@ BAD = """
 [adapters.pods]
 use = "external-solid"
 endpoint = "https://pods.example/"
+auth = "solid-oidc"
 """
 GOOD = """
 [adapters.pods]
-use = "local-fs"
+use = "external-solid"
+endpoint = "https://pods.example/"
 """
 
 

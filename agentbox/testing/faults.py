@@ -9,11 +9,11 @@ CHUNK = 1 << 16
 
 
 class FaultProxy:
-    """Relays TCP from a port of its own to another of loopback. Each attribute but `slow`, `lost` and `repeated` counts what is
+    """Relays TCP from a port of its own, or the one given, to another of loopback. Each attribute but `slow`, `lost` and `repeated` counts what is
     still to be broken."""
 
-    def __init__(self, target: int) -> None:
-        self._target = target
+    def __init__(self, target: int, port: int = 0) -> None:
+        self._target, self._port = target, port
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.lose = 0  # replies to be dropped: the peer did what it was asked, and nobody hears of it
@@ -25,7 +25,7 @@ class FaultProxy:
         self.slow = 0.0  # seconds that each piece of a reply takes
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
         return self
 
     async def __aexit__(

@@ -23,10 +23,7 @@ LAST = {"C": 11, "B": 17, "M": 14, "P": 16, "V": 17, "O": 18}
 
 # Clauses of classes that are not shipped yet; the row goes when its class comes.
 LATER = {
-    "P13": "pods external-solid",
-    "P14": "pods external-solid",
-    "P15": "pods external-solid",
-    "P16": "pods external-solid",
+    "P16": "solid-oidc, a way for pods external-solid to log in",
 }
 # Clauses whose test is not in the suite itself, and where it is.
 ELSEWHERE = {
@@ -37,6 +34,9 @@ ELSEWHERE = {
     "M14": "tests/contract/test_memory_external_pg.py: its graph of vectors",
     "M12": "tests/contract/test_memory_local_sqlite.py: how the tables of SQLite are filled",
     "P10": "tests/contract/test_pods_local_fs.py: only files in a folder can be links",
+    "P13": "tests/contract/test_pods_external_solid.py: how a Solid server is spoken to",
+    "P14": "tests/contract/test_pods_external_solid.py: how it lists",
+    "P15": "tests/contract/test_pods_external_solid.py: what it cannot patch",
     "P12": "tests/contract/test_pods_local_fs.py: only a folder can be edited by hand",
     "V14": "tests/contract/test_events_delivery.py: a sink that is away",
     "V15": "tests/contract/test_events_delivery.py and test_events_delivery_forms.py: what is sent, and again",

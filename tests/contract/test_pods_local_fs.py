@@ -38,6 +38,18 @@ def totals(store):
 
 
 class TestLocalFs(PodsContract):
+    async def test_P03_the_tag_is_that_of_the_content(self, adapter):
+        """The same for the same body and type, in pieces or not."""
+
+        async def in_pieces():
+            yield b"12"
+            yield b"3"
+
+        first, _ = await adapter.write("a", b"123")
+        assert [(await adapter.write(path, body))[0].etag for path, body in (("a", b"123"), ("b", in_pieces()))] == [
+            first.etag
+        ] * 2
+
     async def test_P07_members_come_in_byte_order(self, adapter):
         """Of their names, across pages."""
         for name in ("b", "a", "\u00e9", "B", "a-", "a/x"):

@@ -14,7 +14,8 @@ from agentbox.adapters.beads.contract import ALL, Bead, BeadFilter, BeadSpec, Cl
 from agentbox.adapters.beads.names import Names
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError, AlreadyClaimed, LeaseLost, NotFound
-from agentbox.adapters.peer import Lost, Peer
+from agentbox.adapters.line import Lost
+from agentbox.adapters.peer import Peer
 from agentbox.adapters.text import check_range, check_text, json_text
 from agentbox.adapters.wire import JsonValue, from_wire
 from agentbox.ids import uuid7

@@ -135,3 +135,14 @@ async def at_once(body: bytes) -> AsyncIterator[bytes]:
     """A body that is in memory already."""
     if body:
         yield body
+
+
+async def cut(pieces: AsyncIterator[bytes], start: int, size: int) -> AsyncIterator[bytes]:
+    """So many bytes from there, of a body that comes whole."""
+    at, end = 0, start + size
+    async for piece in pieces:
+        if wanted := piece[max(0, start - at) : max(0, end - at)]:
+            yield wanted
+        at += len(piece)
+        if at >= end:
+            return

@@ -12,6 +12,7 @@ from agentbox.adapters import context
 from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError, NotFound, from_problem
+from agentbox.adapters.line import Lost
 from agentbox.adapters.orchestrator.contract import (
     ALL,
     LIMIT,
@@ -25,7 +26,7 @@ from agentbox.adapters.orchestrator.contract import (
     Signal,
     StreamItem,
 )
-from agentbox.adapters.peer import Lost, Peer
+from agentbox.adapters.peer import Peer
 from agentbox.adapters.text import check_range
 from agentbox.adapters.wire import from_wire
 from agentbox.client import agent_calls as made

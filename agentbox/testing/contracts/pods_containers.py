@@ -2,20 +2,24 @@
 
 import asyncio
 import json
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import pytest
 
 from agentbox.adapters.errors import ContainerNotEmpty, NotFound, ValidationError
+from agentbox.adapters.pods.paths import MAX_SEGMENT
 from agentbox.testing.contracts.common import refused
 from agentbox.testing.contracts.pods_common import body_of, descriptors, paths_of, pieces
 from agentbox.testing.until import until
 
-ODD = ("\u00e9", "e\u0301", "a b", "\U0001f600", "%2e%2e", "a?b#c", "'\";--", "x" * 255, "...")
+ODD = ("\u00e9", "e\u0301", "a b", "\U0001f600", "%2e%2e", "a?b#c", "'\";--", "...")
 
 
 class ContainerClauses:
     """What lies where, and what may be a name."""
+
+    longest: ClassVar[int] = MAX_SEGMENT  # bytes of a name that the backend can hold
 
     async def test_P06_what_was_deleted_is_gone(self, adapter: Any) -> None:
         """An object, then its empty container; a missing path is told, a filled container refused."""
@@ -39,14 +43,20 @@ class ContainerClauses:
         await adapter.write("a/new", b"")
         await adapter.delete("a/one")
         assert await paths_of(adapter, "a/") == ["a/deep/", "a/new"]
-        assert (await adapter.list("a/")).items[1] == await adapter.head("a/new")
+        new, head = (await adapter.list("a/")).items[1], await adapter.head("a/new")
+        assert new == replace(head, etag=new.etag)
+        assert new.etag in (head.etag, None)
         await refused(NotFound, adapter.list("x/"))
 
-    async def test_P07_a_thousand_members_page_without_loss(self, adapter: Any) -> None:
+    async def fill(self, store: Any, adapter: Any, paths: list[str]) -> None:
+        """Makes empty objects, many at once; a suite may know a faster way into its backend."""
+        for start in range(0, len(paths), 50):
+            await asyncio.gather(*(adapter.write(path, b"") for path in paths[start : start + 50]))
+
+    async def test_P07_a_thousand_members_page_without_loss(self, store: Any, adapter: Any) -> None:
         """Each once, whatever the size of a page."""
         names = [f"c/{number:04}" for number in range(1000)]
-        for start in range(0, 1000, 50):
-            await asyncio.gather(*(adapter.write(name, b"") for name in names[start : start + 50]))
+        await self.fill(store, adapter, names)
         assert sorted(await paths_of(adapter, "c/", limit=77)) == names
 
     async def test_C06_a_foreign_cursor_or_limit_is_refused(self, adapter: Any) -> None:
@@ -93,10 +103,11 @@ class ContainerClauses:
 
     async def test_C07_names_and_types_round_trip(self, adapter: Any) -> None:
         """Code point for code point."""
-        for name in ODD:
+        odd = (*ODD, "x" * self.longest)
+        for name in odd:
             await adapter.write(name, name.encode(), content_type='text/x; a="b"')
-        assert sorted(await paths_of(adapter)) == sorted(ODD)
-        for name in ODD:
+        assert sorted(await paths_of(adapter)) == sorted(odd)
+        for name in odd:
             assert await body_of(adapter, name) == name.encode()
         for kind in ("", "text", "a/b\r\nX: y", "a/\u00e9", "a/b\0", "a/" + "x" * 255):
             await refused(ValidationError, adapter.write("a", b"", content_type=kind))
@@ -143,7 +154,7 @@ class ContainerClauses:
         await asyncio.gather(task, return_exceptions=True)
         assert await paths_of(adapter, "a/") == ["a/c"]
 
-    async def test_C05_a_cancelled_write_is_whole_or_not_there(self, adapter: Any) -> None:
+    async def test_C05_a_cancelled_write_is_whole_or_not_there(self, store: Any, adapter: Any) -> None:
         """Whatever was cancelled when; no descriptor stays open."""
         before = descriptors()
         tasks = [asyncio.create_task(adapter.write(f"{n}", b"%d" % n * 100)) for n in range(60)]
@@ -154,6 +165,8 @@ class ContainerClauses:
         await asyncio.gather(*tasks, return_exceptions=True)
         for path in await paths_of(adapter):
             assert await body_of(adapter, path) == path.encode() * 100
+        await adapter.close()
+        await store.open()  # which has as many as the first had
         await until(lambda: descriptors() <= before, "every descriptor is closed")
 
     async def test_C08_what_was_acknowledged_survives_a_kill(self, store: Any) -> None:

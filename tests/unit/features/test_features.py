@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from agentbox.adapters.registry import REGISTRY
 from agentbox.errors import AgentboxError
 from agentbox.features import (
     AVAILABLE,
@@ -133,13 +132,6 @@ def test_baseline_mounts() -> None:
     mounts = baseline(Size("256MiB"), Size("128MiB"))
     assert [mount.target for mount in mounts] == ["/run", "/tmp", "/var/log", "/var/log/supervisor", "/var/run"]
     assert total_bytes(mounts) == (64 + 256 + 128 + 64 + 16) << 20
-
-
-def test_what_this_release_serves_equals_the_registry() -> None:
-    """The rule below and the registry above refuse the same choices."""
-    for slot in ("beads", "pods", "memory", "events", "orchestrator"):
-        shipped = tuple(impl for (at, impl), target in REGISTRY.items() if at == slot and target is not None)
-        assert AVAILABLE[f"adapters.{slot}.use"] == shipped
 
 
 def test_what_this_release_serves_is_in_the_schema() -> None:

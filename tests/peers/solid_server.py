@@ -1,0 +1,113 @@
+"""A real Community Solid Server on a loopback port, with a data folder that goes with it.
+
+Its resources are files, since they must survive a kill; it asks nobody who they are, which is what auth "none" is for.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import httpx
+
+from agentbox.testing.ports import free_port
+
+HERE = Path(__file__).parent / "solid"
+MODULES = HERE / "node_modules"
+_START_SECONDS = 90
+
+
+@cache
+def install() -> None:
+    """Installs it once for each state of the lock; runs of several suites wait for each other. Fails without npm."""
+    stamp, lock = MODULES / ".lock", (HERE / "package-lock.json").read_text()
+    with (HERE / "package-lock.json").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if stamp.exists() and stamp.read_text() == lock:
+            return
+        argv = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+        done = subprocess.run(argv, cwd=HERE, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        stamp.write_text(lock)
+
+
+class SolidServer:
+    """One server, which believes that its address is `url`: a relay of the test passes on to `port`. `start` and `stop` as
+    often as wanted; `remove` at the end."""
+
+    def __init__(self) -> None:
+        install()
+        self.folder = Path(tempfile.mkdtemp(prefix="agentbox-solid-"))
+        self.port, self.relay_port = free_port(), free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.relay_port}"
+
+    @property
+    def files(self) -> Path:
+        """Its resources."""
+        return self.folder / "root"
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Returns once it answers. Raises RuntimeError with its log when it does not."""
+        self.begin()
+        until = time.monotonic() + _START_SECONDS
+        with httpx.Client(trust_env=False, timeout=5) as client:
+            while not self.answers(client):
+                if not self.running or time.monotonic() > until:
+                    raise RuntimeError(f"the Solid server did not start: {(self.folder / 'log').read_text()[-2000:]}")
+                time.sleep(0.05)
+
+    def begin(self) -> None:
+        """Starts it, and does not wait."""
+        if self.running:
+            return
+        self.files.mkdir(exist_ok=True)
+        script = MODULES / "@solid/community-server/bin/server.js"
+        argv = ["node", str(script), "-c", str(HERE / "config.json"), "-f", str(self.files), "-p", str(self.port), "-b", f"{self.url}/", "-l", "warn"]  # fmt: skip
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(argv, cwd=HERE, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def answers(self, client: httpx.Client) -> bool:
+        """Whether it serves its root container."""
+        try:
+            headers = {"Host": f"127.0.0.1:{self.relay_port}"}
+            return client.head(f"http://127.0.0.1:{self.port}/", headers=headers).is_success
+        except httpx.TransportError:
+            return False
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would end it."""
+        process, self._process = self._process, None
+        if process is not None:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def remove(self) -> None:
+        """Ends it and deletes its folder."""
+        self.kill()
+        shutil.rmtree(self.folder)
+
+
+@contextlib.contextmanager
+def running() -> Iterator[SolidServer]:
+    """A server, gone afterwards."""
+    server = SolidServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()

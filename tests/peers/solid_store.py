@@ -1,0 +1,33 @@
+"""The fixtures of the pods suite on a Solid server: each store is a container of its own, reached over a relay."""
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+from solid_server import SolidServer
+
+from agentbox.adapters.base import Clock
+from agentbox.testing.contracts.pods import OPTIONS
+from agentbox.testing.faults import FaultProxy
+from agentbox.testing.local_store import LocalStore
+
+
+class SolidStore(LocalStore):
+    """One root container. `line` is the relay, which tests break."""
+
+    def __init__(self, server: SolidServer, prefix: Path, *, clock: Clock | None = None, **options: Any) -> None:
+        self.name = f"t-{uuid.uuid4().hex}"
+        endpoint = f"{server.url}/{self.name}"
+        given = {"endpoint": endpoint, "auth": "none", "max_object": OPTIONS["max_object"], **options}
+        super().__init__("pods", "external-solid", prefix, clock=clock, options=given)
+        self.server = server
+        self.line = FaultProxy(server.port, server.relay_port)
+
+    @property
+    def directory(self) -> Path:
+        """The files of the container."""
+        return self.server.files / self.name
+
+    async def kill_backend(self) -> None:
+        """Nobody listens at its address any more: a server that is killed takes seconds to come back."""
+        await self.line.__aexit__(None, None, None)
