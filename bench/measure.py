@@ -69,15 +69,21 @@ def host() -> dict[str, Any]:
 
 
 def keep(bench: str, claims: Sequence[Claim], out: Path | None = None) -> Path:
-    """Writes `results/<bench>.json`, or `out`, and prints a table."""
+    """Writes `results/<bench>.json`, or `out`, and prints a table; a claim whose peer was measured too says how many times its
+    median it took."""
     RESULTS.mkdir(exist_ok=True)
     rows = [claim.summary() for claim in claims]
+    medians = {row["name"]: row["median"] for row in rows}
+    for row in rows:
+        if row["peer"] in medians:
+            row["times_the_peer"] = float(f"{row['median'] / medians[row['peer']]:.3g}")
     target = out or RESULTS / f"{bench}.json"
     lines = ",\n".join(json.dumps(row, sort_keys=True, separators=(",", ":")) for row in rows)
     head = f'"bench": {json.dumps(bench)},\n"host": {json.dumps(host(), sort_keys=True)}'
     target.write_text(f'{{{head},\n"claims": [\n{lines}\n]}}\n')
     for row in rows:
         bound = f"  must {row['must_p95']:g}" if row["must_p95"] is not None else ""
+        bound += f"  {row['times_the_peer']:g} times {row['peer']}" if "times_the_peer" in row else ""
         print(
             f"{row['name']:<44} n={row['n']:<5} p50 {row['p50']:9.3f}  p95 {row['p95']:9.3f}  p99 {row['p99']:9.3f} {row['unit']}{bound}"
         )

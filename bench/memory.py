@@ -1,6 +1,6 @@
-"""Memory of both classes at 1,000 and 10,000 entries, beside usearch and a raw pgvector query; and how well each finds.
+"""Memory of both classes at 1,000, 10,000 and 100,000 entries, beside usearch and a raw pgvector query; and how well each finds.
 
-`python bench/memory.py [--runs N] [--sizes 1000,10000]`. Texts, queries and vectors are the same for all. Concurrency 1,
+`python bench/memory.py [--runs N] [--sizes 1000,10000,100000]`. Texts, queries and vectors are the same for all. Concurrency 1,
 20 warm-ups. The classes are called as adapters, without the pipeline around them; a query is embedded anew in each call.
 """
 
@@ -9,7 +9,7 @@ import asyncio
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from agentbox.testing.local_store import LocalStore
 
 OPTIONS = {"namespace_entries": 1_000_000, "namespace_size": 8 << 30}
 WARM_UP, HITS = 20, 10
+PEERS = {"local-sqlite": "usearch exact", "external-pg": "raw pgvector HNSW"}
 LOCAL, EXTERNAL = (25.0, 50.0), (250.0, 500.0)  # slots.md 6: p95 of search and of store in ms, at 10,000 entries
 
 
@@ -48,14 +49,15 @@ async def of_class(
     name: str, adapter: Any, size: int, queries: Sequence[str], bounds: tuple[float, float]
 ) -> list[Claim]:
     """Search in each mode, a search with a filter that keeps 1 %, and store."""
+    peer = f"{PEERS[name]} {size}"
     where, held = f"{size} entries in one namespace, limit {HITS}", bounds if size == 10_000 else (None, None)
     claims = []
     for mode in MODES:
         samples = await timed(lambda query, mode=mode: adapter.search(query, mode=mode, limit=HITS), queries)
-        claims.append(Claim(f"{name} {mode} {size}", "ms", samples, held[0], where))
+        claims.append(Claim(f"{name} {mode} {size}", "ms", samples, held[0], where, peer=peer))
     narrow = {"n": {"lt": size // 100}}
     samples = await timed(lambda query: adapter.search(query, limit=HITS, flt=narrow), queries)
-    claims.append(Claim(f"{name} hybrid, 1 % filter {size}", "ms", samples, held[0], where))
+    claims.append(Claim(f"{name} hybrid, 1 % filter {size}", "ms", samples, held[0], where, peer=peer))
     samples = await timed(lambda query: adapter.store(f"new {query}", query), queries)
     claims.append(Claim(f"{name} store {size}", "ms", samples, held[1], where))
     return claims
@@ -99,8 +101,8 @@ async def at_size(server: PostgresServer, folder: Path, size: int, runs: int) ->
     shared.with_secrets(dsn=server.dsn())
     try:
         adapter = await local.open()
-        for number, line in enumerate(lines):
-            await adapter.store(f"{number}", None, text=line, metadata={"n": number})
+        numbered = iter(enumerate(lines))
+        await asyncio.gather(*(_store(adapter, numbered) for _ in range(64)))
         claims = await of_class("local-sqlite", adapter, size, queries, LOCAL)
         adapter = await LocalStore.open(shared)
         with shared.session() as db:
@@ -112,6 +114,11 @@ async def at_size(server: PostgresServer, folder: Path, size: int, runs: int) ->
     finally:
         await local.close_all()
         await shared.remove()
+
+
+async def _store(adapter: Any, numbered: Iterator[tuple[int, str]]) -> None:
+    for number, line in numbered:
+        await adapter.store(f"{number}", None, text=line, metadata={"n": number})
 
 
 async def finding(server: PostgresServer, folder: Path) -> list[Claim]:
@@ -145,7 +152,7 @@ def main() -> int:
     """Exit 1 on a missed bound of slots.md 6."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--runs", type=int, default=200, help="counted calls of each operation; at least 200")
-    arguments.add_argument("--sizes", default="1000,10000")
+    arguments.add_argument("--sizes", default="1000,10000,100000")
     chosen = arguments.parse_args()
     claims = asyncio.run(measure([int(size) for size in chosen.sizes.split(",")], max(chosen.runs, 200)))
     keep("memory", claims)

@@ -17,6 +17,7 @@ from slot_rooms import Room
 
 from agentbox.adapters.beads.contract import BeadSpec
 from agentbox.adapters.container import Container
+from agentbox.adapters.errors import AdapterTimeout, SlotUnavailable
 from agentbox.adapters.events.contract import NewEvent
 from agentbox.adapters.orchestrator.contract import AgentSpec
 
@@ -31,12 +32,19 @@ Prepare = Callable[[], Awaitable[Call]]
 
 
 async def many(work: Callable[[int], Awaitable[Any]], numbers: int, tasks: int = 32) -> None:
-    """Does `work` for each number, so many at once."""
+    """Does `work` for each number, so many at once; again, for half a minute, where the slot is not there."""
     left = iter(range(numbers))
 
     async def one(numbers: Iterator[int]) -> None:
         for number in numbers:
-            await work(number)
+            for wait in reversed(range(60)):
+                try:
+                    await work(number)
+                    break
+                except (SlotUnavailable, AdapterTimeout):
+                    if not wait:
+                        raise
+                    await asyncio.sleep(0.5)
 
     await asyncio.gather(*(one(left) for _ in range(tasks)))
 

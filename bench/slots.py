@@ -1,7 +1,7 @@
 """Every class of every slot, through the whole pipeline, on a real disk (slots.md 6), beside what a user would pick instead.
 
 `python bench/slots.py [--runs N] [--seconds S] [--dir DIR] [--only SLOT[,SLOT]] [--quick]`. Latency: 2,000 calls one after another, after
-200 that do not count (spawn: 200 after 20). Floor: 16 workers for 10 s. A failed call is counted and is no sample. Local classes
+200 that do not count (spawn: 200 after 20; an external class: a quarter). Floor: 16 workers for 10 s. A failed call is counted and is no sample. Local classes
 are held to the local column, external ones, whose peers run on the same machine, to the external one. `--quick` is for a
 look: 300 calls, 2 s, nothing kept. Exit 1 on a miss.
 """
@@ -28,7 +28,7 @@ from agentbox.adapters.errors import AdapterError
 from agentbox.adapters.registry import shipped
 
 LATENCY, WARM_UP, WORKERS, SECONDS = 2000, 200, 16, 10.0
-QUICK, SPAWN = (300, 2.0), 10  # spawn: a tenth of the calls
+QUICK, SPAWN, ELSEWHERE_SHARE = (300, 2.0), 10, 4  # spawn: a tenth of the calls; external classes: a quarter
 MOST_FAILED = 0.001
 ELSEWHERE = {("pods", "external-solid")}  # measured where their peer is at hand
 # operation: p95 in ms of a local class and of an external one, calls a second of a local one
@@ -88,7 +88,8 @@ async def of_room(found: Room, runs: int, seconds: float) -> tuple[list[Claim], 
     claims, missed = [], []
     for method, prepare in (await CALLS[found.slot](found)).items():
         p95_local, p95_external, floor = BOUNDS[f"{found.slot}.{method}"]
-        bound, share = (p95_local if local else p95_external), SPAWN if method == "spawn" else 1
+        bound = p95_local if local else p95_external
+        share = SPAWN if method == "spawn" else 1 if local else ELSEWHERE_SHARE
         tally = Tally()
         samples = await latency(prepare, runs // share, WARM_UP // share, tally)
         speed = await rate(prepare, seconds, tally)

@@ -97,7 +97,7 @@ def check_model(embedder: Embedder, stored: str, dims: int) -> None:
     """Raises ModelMismatch unless that model made the vectors of the store."""
     if (stored, dims) != (embedder.model_id, embedder.dims):
         raise ModelMismatch(
-            f"cannot open memory: its vectors were made by {stored}, and {embedder.model_id} is configured",
+            f"cannot use memory before `agentbox memory reembed`: its vectors are of {stored}, not of {embedder.model_id}",
             hint="run `agentbox memory reembed`, or set adapters.memory.embedder back",
             stored=stored, configured=embedder.model_id,
         )  # fmt: skip

@@ -22,7 +22,7 @@ def command() -> None:
 def reembed(cli: Cli) -> int:
     """Rewrite every vector by the embedding model of the running box.
 
-    For a memory that says that its vectors were made by another model. It may be interrupted and run again: it goes on
+    For a memory that says that its vectors are of another model. It may be interrupted and run again: it goes on
     where it stood. Until it is done the memory of every box on that store refuses; then each opens it by itself within a
     minute.
     """
