@@ -51,10 +51,14 @@ def give_enrolment(prefix: Path) -> None:
 
 
 def mesh_box(prefix: Path, plan: Plan, *, scale: float = 1) -> ApiBox:
-    """A box of that plan with the enrolment token, not yet started."""
+    """A box of that plan with the enrolment token, not yet started; its agent-host, where it has one, is."""
     prefix.mkdir(parents=True, exist_ok=True)
     give_enrolment(prefix)
-    return ApiBox(prefix, orchestrator=False, plan=plan, scale=scale)
+    agents = plan.slots["orchestrator"].use == "local-process"
+    box = ApiBox(prefix, orchestrator=agents, plan=plan, scale=scale)
+    if box.host is not None:
+        box.host.start()
+    return box
 
 
 class Played:

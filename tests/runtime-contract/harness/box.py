@@ -82,11 +82,13 @@ class Box(ABC):
 
     engine: str
     plan: Plan
+    name = NAME  # a second box beside the first has its own, and its own address to publish at
+    address = "127.0.0.1"
 
     def __init__(self, folder: Path, options: Options) -> None:
         self.folder = folder
         self.options = options
-        self.state = BoxState(folder / NAME)
+        self.state = BoxState(folder / self.name)
         self.state.make()
         self.manifest_file = folder / "agentbox.toml"
         self.manifest_file.write_text(options.manifest)
@@ -136,7 +138,7 @@ class Box(ABC):
         headers: Mapping[str, str] | None = None, timeout: float = 5,
     ) -> Answer:  # fmt: skip
         """One request. Raises OSError while nothing listens."""
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+        connection = http.client.HTTPConnection(self.address, port, timeout=timeout)
         sent = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
         try:
             connection.request(method, path, body=body, headers=sent)

@@ -59,8 +59,8 @@ class DockerBox(Box):
         self.state.remember(
             BoxRecord(
                 engine="docker",
-                name=NAME,
-                api_url=f"http://127.0.0.1:{API_PORT}",
+                name=self.name,
+                api_url=f"http://{self.address}:{API_PORT}",
                 image_id=self.image.image_id,
                 plan_digest=self.plan.digest,
             )
@@ -107,33 +107,33 @@ class DockerBox(Box):
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def log_lines(self) -> list[str]:
-        return docker("logs", NAME).splitlines()
+        return docker("logs", self.name).splitlines()
 
     def run(self, argv: Sequence[str]) -> Ran:
-        done = subprocess.run(["docker", "exec", NAME, *argv], capture_output=True, text=True, check=False)
+        done = subprocess.run(["docker", "exec", self.name, *argv], capture_output=True, text=True, check=False)
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def inspect(self) -> dict[str, Any]:
         """`docker inspect` of the container."""
-        found: dict[str, Any] = json.loads(docker("container", "inspect", NAME))[0]
+        found: dict[str, Any] = json.loads(docker("container", "inspect", self.name))[0]
         return found
 
     def exists(self) -> bool:
         """Whether there is a container of that name."""
-        return docker("container", "ls", "--all", "--quiet", "--filter", f"name=^{NAME}$") != ""
+        return docker("container", "ls", "--all", "--quiet", "--filter", f"name=^{self.name}$") != ""
 
     def exit_code(self) -> int | None:
         state = self.inspect()["State"]
         return state["ExitCode"] if state["Status"] in {"exited", "dead"} else None
 
     def kill(self) -> None:
-        docker("kill", "--signal", "KILL", NAME)
+        docker("kill", "--signal", "KILL", self.name)
 
     def stop(self) -> None:
-        docker("stop", "--time", str(self.plan.resources.stop_seconds), NAME)
+        docker("stop", "--time", str(self.plan.resources.stop_seconds), self.name)
 
     def boot_again(self) -> None:
-        docker("start", NAME)
+        docker("start", self.name)
 
     def mounted_manifest(self) -> Path:
         return self.compose_folder / "agentbox.toml"
@@ -144,8 +144,8 @@ class DockerBox(Box):
     def remove(self) -> None:
         """All but the network, which the next box finds as it needs it; `remove_network` ends that."""
         if self.exists():
-            docker("rm", "--force", NAME)
-        docker("volume", "rm", "--force", *(f"{NAME}-{name}" for name in VOLUMES))
+            docker("rm", "--force", self.name)
+        docker("volume", "rm", "--force", *(f"{self.name}-{name}" for name in VOLUMES))
 
 
 def remove_network() -> None:

@@ -1,0 +1,139 @@
+"""The outbox of results (F9, F10, F12), on a real store of beads."""
+
+import sqlite3
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from agentbox.adapters.beads.contract import BeadSpec
+from agentbox.adapters.errors import AdapterError, NotFound, SlotUnavailable
+from agentbox.mesh.outbox import Outbox
+from agentbox.testing.local_store import LocalStore
+
+
+class Kept:
+    """What the spool is told."""
+
+    def __init__(self) -> None:
+        self.left: list[str] = []
+        self.orphans: dict[str, Any] = {}
+
+    async def taken(self, ref: str) -> None:
+        self.left.append(ref)
+
+    async def orphaned(self, ref: str, result: Any) -> None:
+        self.orphans[ref] = result
+
+
+Told = list[tuple[str, dict[str, Any]]]
+
+
+@pytest.fixture
+def told() -> Told:
+    return []
+
+
+@pytest_asyncio.fixture
+async def outbox(tmp_path: Path, told: Told) -> AsyncIterator[Outbox]:
+    made = Outbox(tmp_path / "mesh", lambda kind, data: told.append((kind, data)), most=10, most_bytes=4096)
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest_asyncio.fixture
+async def beads(tmp_path: Path) -> AsyncIterator[Any]:
+    store = LocalStore("beads", "local-sqlite", tmp_path)
+    yield await store.open()
+    await store.close_all()
+
+
+async def claimed(beads: Any, count: int) -> list[tuple[str, str]]:
+    """Beads and the leases on them."""
+    epic, _ = await beads.create_epic(BeadSpec(title="e", creator="c"))
+    found = []
+    for _ in range(count):
+        task, _ = await beads.create_child(epic.id, BeadSpec(title="t", creator="c"))
+        lease = str(uuid.uuid4())
+        await beads.claim(task.id, "w", lease_id=lease)
+        found.append((task.id, lease))
+    return found
+
+
+async def test_F09_results_go_out_in_order_after_a_restart(
+    outbox: Outbox, beads: Any, told: Told, tmp_path: Path
+) -> None:
+    """Each once; nothing is left."""
+    held = await claimed(beads, 5)
+    for number, (bead, lease) in enumerate(held):
+        await outbox.put("close", bead, lease, f"ref{number}", {"outcome": "done", "note": "", "result": {"n": number}})
+    await outbox.close()
+    await outbox.open()
+    assert (outbox.depth, outbox.refs) == (5, {f"ref{n}" for n in range(5)})
+    kept = Kept()
+    await outbox.flush(beads, kept)
+    assert kept.left == [f"ref{n}" for n in range(5)]
+    assert [(await beads.show(bead)).result for bead, _ in held] == [{"n": n} for n in range(5)]
+    assert (outbox.depth, outbox.size, outbox.oldest_s) == (0, 0, 0.0)
+    await outbox.flush(beads, kept)
+    assert len(kept.left) == 5
+
+
+async def test_F09_a_store_that_goes_away_keeps_what_is_left(outbox: Outbox, beads: Any) -> None:
+    """The error is raised, and the rest waits."""
+    bead, lease = (await claimed(beads, 1))[0]
+    await outbox.put("release", bead, lease, "r", {"note": "down"})
+    await beads.close()
+    with pytest.raises(AdapterError):
+        await outbox.flush(beads, Kept())
+    assert outbox.depth == 1
+
+
+async def test_F10_a_lost_lease_makes_an_orphan(outbox: Outbox, beads: Any, told: Told) -> None:
+    """The other's result stays; ours is told, kept in the spool, and not sent again."""
+    (bead, lease), (other, its) = await claimed(beads, 2)
+    await outbox.put("close", bead, str(uuid.uuid4()), "lost", {"outcome": "done", "note": "", "result": "ours"})
+    await outbox.put("close", other, its, "fine", {"outcome": "failed", "note": "n", "result": None})
+    await beads.close_bead(bead, lease_id=lease, result="theirs")
+    kept = Kept()
+    await outbox.flush(beads, kept)
+    assert (await beads.show(bead)).result == "theirs"
+    assert (kept.left, list(kept.orphans)) == (["fine"], ["lost"])
+    assert kept.orphans["lost"]["result"] == "ours"
+    kind, data = told[-1]
+    assert (kind, data["bead"], data["outcome"], len(data["digest"])) == ("bead.result.orphaned", bead, "done", 64)
+    assert outbox.depth == 0
+
+
+async def test_F09_the_outbox_has_bounds(outbox: Outbox, told: Told) -> None:
+    """A warning once at four fifths; at the bound the typed error, by number and by size; what was there stays."""
+    for number in range(10):
+        await outbox.put("release", f"b{number}", "l", f"r{number}", {"note": ""})
+        assert len(told) == (number >= 7)
+    with pytest.raises(SlotUnavailable):
+        await outbox.put("release", "b", "l", "r", {"note": ""})
+    for item in (await outbox.items())[:9]:
+        await outbox.drop(item.id, "urn:agentbox:operator")
+    with pytest.raises(SlotUnavailable):
+        await outbox.put("close", "b", "l", "r", {"outcome": "done", "result": "x" * 5000})
+    assert outbox.depth == 1
+
+
+async def test_F12_an_operator_gives_one_up(outbox: Outbox, told: Told, tmp_path: Path) -> None:
+    """Journaled with its digest and who said so; the file keeps nothing of it, and no listing shows a lease."""
+    await outbox.put("close", "b", "a-lease", "r", {"outcome": "done", "note": "", "result": None})
+    item = (await outbox.items())[0]
+    assert "a-lease" not in str(item.to_wire())
+    assert (item.op, item.bead_id, item.outcome) == ("close", "b", "done")
+    await outbox.drop(item.id, "urn:agentbox:operator")
+    assert told == [
+        ("mesh.outbox_dropped", {"id": item.id, "bead": "b", "digest": item.digest, "by": "urn:agentbox:operator"})
+    ]
+    with pytest.raises(NotFound):
+        await outbox.drop(item.id, "urn:agentbox:operator")
+    with sqlite3.connect(tmp_path / "mesh/outbox.db") as db:
+        assert db.execute("SELECT count(*) FROM items").fetchone() == (0,)
