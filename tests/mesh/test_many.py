@@ -1,0 +1,71 @@
+"""Fifty boxes at one host (mesh.md 8): who falls silent is evicted and nobody else, beats stay quick, nothing is left open."""
+
+import time
+from pathlib import Path
+from statistics import quantiles
+
+import httpx
+from meshes import SCALE, Start, told
+
+from agentbox.client import BoxClient
+from agentbox.client.calls import base_headers, call_of
+from agentbox.testing.mesh import ENROLMENT, Played, host_plan
+
+BOXES, SILENT = 50, 10
+SECONDS = 30 / SCALE  # between two beats of a box
+PERIODS = 6  # a lease is over after three and a third
+P95 = 0.02  # seconds of a beat, over what a call costs here that does nothing
+
+
+def test_only_who_falls_silent_is_evicted(start: Start) -> None:
+    """Fifty join, ten stop: exactly those are expired. The descriptors of the host are no more than before."""
+    host = start(host_plan())
+    assert host.process is not None
+    boxes = [Played(host) for _ in range(BOXES)]
+    silent, living = boxes[:SILENT], boxes[SILENT:]
+    quickest, before = 1.0, 0
+    with host.client("") as client:
+        for box in boxes:
+            _register(client, box)
+        for number in range(1, PERIODS + 1):
+            began = time.monotonic()
+            spent = [(_beat(client, box, number), _nothing(client)) for box in living]
+            beat, nothing = (quantiles(one, n=20)[18] for one in zip(*spent, strict=True))
+            quickest = min(quickest, beat - nothing)
+            before = before or _descriptors(host.process.pid)
+            time.sleep(max(0.0, SECONDS - (time.monotonic() - began)))
+        assert _descriptors(host.process.pid) <= before + 2
+    evicted = {row["instance"] for row in told(host, "mesh.session.evicted", reason="expired")}
+    assert evicted == {box.instance_id for box in silent}
+    with host.client() as operator:
+        active = operator.call("mesh_sessions", query={"state": "active", "limit": 500})["items"]
+    assert {row["instance_id"] for row in active} == {box.instance_id for box in living}
+    text = httpx.get(f"{host.metrics_url}/metrics", trust_env=False).text
+    assert f'agentbox_mesh_sessions{{state="active"}} {len(living):.1f}' in text
+    assert f'agentbox_mesh_evictions_total{{reason="expired"}} {SILENT:.1f}' in text
+    assert quickest < P95
+
+
+def _register(client: BoxClient, box: Played) -> None:
+    call = call_of("mesh_register", body=box.asked(), headers=base_headers(ENROLMENT))
+    found = client.send(call).json()
+    box.token, box.session_id = found["token"], found["session_id"]
+
+
+def _beat(client: BoxClient, box: Played, number: int) -> float:
+    """How long it took."""
+    body = {"session_id": box.session_id, "beat": number}
+    began = time.perf_counter()
+    client.send(call_of("mesh_heartbeat", body=body, headers=base_headers(box.token)))
+    return time.perf_counter() - began
+
+
+def _nothing(client: BoxClient) -> float:
+    """A call that does nothing, for what the machine itself costs now."""
+    began = time.perf_counter()
+    client.send(call_of("livez"))
+    return time.perf_counter() - began
+
+
+def _descriptors(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
