@@ -1,0 +1,82 @@
+"""An adapter whose calls go wrong, as those over a bad connection do; for any class, without a network."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from agentbox.adapters.base import Adapter
+from agentbox.adapters.errors import AdapterError, AdapterTimeout, BackendError, SlotUnavailable
+from agentbox.adapters.methods import METHODS
+
+FAULTS: Final = ("slow", "flaky", "drop", "duplicate", "truncate")
+LONGEST: Final = 0.05  # seconds that a slow call waits before it is made, at most
+
+
+class Faulty:
+    """Stands before `adapter`; what is no method of the slot goes through. `happened` counts the faults of each kind.
+
+    slow: made after a wait. flaky: refused, nothing was done. drop: done, and its reply lost. duplicate: done twice, the first
+    reply given. truncate: done, and its reply broken; a stream ends in the middle.
+    """
+
+    def __init__(self, adapter: Adapter, seed: int, plan: Mapping[str, float]) -> None:
+        """`plan` gives kinds of `FAULTS` their share of the calls, 0 to 1 in all. One seed gives one order of faults. Raises
+        ValueError for another kind, or shares of more than 1."""
+        if set(plan) - set(FAULTS) or not 0 <= sum(plan.values()) <= 1:
+            raise ValueError(f"a plan has shares of {', '.join(FAULTS)} that come to 1 at most: {dict(plan)}")
+        self._adapter, self._random = adapter, random.Random(seed)
+        self._kinds = [*plan, ""]
+        self._shares = [*plan.values(), 1 - sum(plan.values())]
+        self._streams = {spec.name: spec.stream for spec in METHODS[adapter.slot]}
+        self.happened: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._adapter, name)
+        if name not in self._streams:
+            return found
+        return partial(self._stream if self._streams[name] else self._call, found, name)
+
+    async def _call(self, method: Callable[..., Any], name: str, /, *args: Any, **kwargs: Any) -> Any:
+        match self._fault():
+            case "slow":
+                await asyncio.sleep(self._random.uniform(0, LONGEST))
+            case "flaky":
+                raise self._unavailable()
+            case "duplicate":
+                first = await method(*args, **kwargs)
+                await asyncio.gather(method(*args, **kwargs), return_exceptions=True)
+                return first
+            case "drop":
+                await asyncio.gather(method(*args, **kwargs), return_exceptions=True)
+                raise AdapterTimeout(f"no reply to {name}", slot=self._adapter.slot, method=name, deadline_ms=0)
+            case "truncate":
+                await asyncio.gather(method(*args, **kwargs), return_exceptions=True)
+                detail = f"the reply to {name} broke off"
+                raise BackendError(detail, slot=self._adapter.slot, impl=self._adapter.impl)
+        return await method(*args, **kwargs)
+
+    async def _stream(self, method: Callable[..., Any], _name: str, /, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        fault = self._fault()
+        if fault == "flaky":
+            raise self._unavailable()
+        count = 0
+        async for item in method(*args, **kwargs):
+            if fault in ("drop", "truncate") and count == 3:
+                raise self._unavailable()
+            if fault == "slow":
+                await asyncio.sleep(self._random.uniform(0, LONGEST / 10))
+            yield item
+            count += 1
+
+    def _fault(self) -> str:
+        (kind,) = self._random.choices(self._kinds, self._shares)
+        if kind:
+            self.happened[kind] += 1
+        return kind
+
+    def _unavailable(self) -> AdapterError:
+        slot, impl = self._adapter.slot, self._adapter.impl
+        return SlotUnavailable(f"cannot reach {slot}", slot=slot, impl=impl, since=None)
