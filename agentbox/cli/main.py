@@ -38,7 +38,7 @@ VERBS: dict[str, str] = {
     "task": "tasks: submit, list, show, stop, logs",
     "token": "named tokens of the API: create, list, revoke",
     "mesh": "the federation: status, join, outbox",
-    "events": "the journal: tail, show, verify, export, prune",
+    "events": "the journal: tail, show, verify, export, prune, delivery",
     "memory": "what the box remembers: reembed",
     "config": "the manifest: validate, explain, show, diff",
     "lock": "resolve the packages of the image and write agentbox.lock",

@@ -64,6 +64,10 @@ ALERTS = (
         "the journal of {{ $labels.box }} is {{ $value | humanizePercentage }} full", "agentbox events prune, or raise adapters.events.max_size",
     ),
     Alert(
+        "AgentboxEventsUndelivered", "agentbox_events_oldest_undelivered_seconds{{{box}}} > 300", "5m", "warning",
+        "the sink of {{ $labels.box }} has had no event for {{ $value | humanizeDuration }}", "agentbox events delivery",
+    ),
+    Alert(
         "AgentboxJournalLost", "increase(agentbox_journal_lost_total{{{box}}}[10m]) > 0", "0m", "critical",
         "{{ $labels.box }} could not append an event to its journal ({{ $labels.reason }})", "agentbox health",
     ),

@@ -183,6 +183,35 @@ def prune(cli: Cli, directory: Path, before: int | str, dry_run: bool) -> None:
     cli.out.line(f"the journal {'would begin' if dry_run else 'begins'} at record {first}")
 
 
+@command.command()
+@click.option(
+    "-n", "count", type=click.IntRange(0, 1000), default=20, show_default=True, help="How many of the dead letters."
+)
+@click.pass_obj
+def delivery(cli: Cli, count: int) -> int:
+    """Show how far the sink of the events is, and what it refused for good, the newest first.
+
+    Exit 1 while a person has to do something: a token that is refused, an address that is gone.
+    """
+    with cli.client() as client:
+        found = client.call("event_delivery", query={"limit": count})
+    cli.out.document(found)
+    if not found["sink"]:
+        cli.out.line("the journal stays in this box: adapters.events.use is not external-http")
+        return ExitCode.DONE
+    waiting = (
+        f"{found['undelivered']} wait, the oldest for {found['oldest_s']:.0f} s"
+        if found["undelivered"]
+        else "none waits"
+    )
+    cli.out.line(f"delivered up to record {found['cursor']}; {waiting}; {found['dead']} dead letters")
+    if found["trouble"]:
+        cli.out.line(f"{'held' if found['held'] else 'tried again'}: {found['trouble']}")
+    for letter in found["letters"]:
+        cli.out.line(f"{letter['seq']:>8}  {letter['at']}  {letter['type']:<28} {letter['reason']}")
+    return ExitCode.BAD if found["held"] else ExitCode.DONE
+
+
 def _say(cli: Cli, event: Mapping[str, Any]) -> None:
     if cli.json:
         print(json.dumps(event, sort_keys=True), flush=True)

@@ -1,0 +1,105 @@
+"""What a box that delivers its journal tells of it: `/health` (a state), the gauges, `agentbox events delivery`."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from events_sink import GenericSink, generic_sink
+
+from agentbox.client import BoxClient
+from agentbox.engine.state import BoxRecord, BoxState
+from agentbox.plan.model import Slot
+from agentbox.testing.api_box import SLOTS, TOKEN, ApiBox
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> Iterator[GenericSink]:
+    with generic_sink(tmp_path / "sink") as made:
+        yield made
+
+
+@pytest.fixture
+def sender(tmp_path: Path, sink: GenericSink) -> Iterator[ApiBox]:
+    events = Slot(use="external-http", required=False, options={"endpoint": sink.url, "fsync": "group"})
+    slots = {**SLOTS, "events": events, "orchestrator": Slot(use="off", required=False)}
+    with ApiBox(tmp_path / "box", orchestrator=False, slots=slots) as made:
+        yield made
+
+
+def shown(box: ApiBox, tmp_path: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """`agentbox events delivery`, as a user's shell sees it."""
+    (tmp_path / "agentbox.toml").write_text('[meta]\nschema_version = 1\nname = "delivers"\n')
+    state = BoxState(tmp_path / "state" / "delivers")
+    state.make()
+    state.remember(BoxRecord(engine="docker", name="delivers", api_url=box.url))
+    state.token_file.write_text(TOKEN)
+    command = [
+        sys.executable,
+        "-m",
+        "agentbox",
+        "--manifest",
+        str(tmp_path / "agentbox.toml"),
+        *words,
+        "events",
+        "delivery",
+    ]
+    env = {**os.environ, "AGENTBOX_STATE_DIR": str(tmp_path / "state")}
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def becomes(client: BoxClient, **wanted: Any) -> dict[str, Any]:
+    """The delivery once it has those members."""
+    deadline = time.monotonic() + 20
+    while True:
+        found: dict[str, Any] = client.call("event_delivery")
+        if wanted.items() <= found.items():
+            return found
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+
+
+def test_what_is_told_of_the_delivery(sender: ApiBox, sink: GenericSink, tmp_path: Path) -> None:
+    """Delivered, then a dead letter, then a token that is refused: each in its words, everywhere."""
+    with sender.client() as client:
+        head = becomes(client, undelivered=0)["cursor"]
+        assert head >= 0
+        done = shown(sender, tmp_path)
+        assert (done.returncode, done.stdout) == (0, f"delivered up to record {head}; none waits; 0 dead letters\n")
+
+        sink.rule(bad=["bad"])
+        client.call("append_events", body={"events": [{"type": "test.bad", "data": {}, "subject": "bad"}]})
+        letter = becomes(client, dead=1, undelivered=0)["letters"][0]
+        assert (letter["type"], letter["status"]) == ("test.bad", 422)
+        assert "test.bad" in shown(sender, tmp_path).stdout.splitlines()[1]
+        rejected = client.call("read_events", query={"types": "journal.delivery.rejected"})["events"]
+        assert [event["data"]["seq"] for event in rejected] == [letter["seq"]]
+
+        sink.rule(status=401)
+        client.call("append_events", body={"events": [{"type": "test.held", "data": {}}]})
+        held = becomes(client, held="the sink answers 401: so says the rule: 401")
+        done = shown(sender, tmp_path, "--json")
+        assert (done.returncode, json.loads(done.stdout)["cursor"]) == (1, held["cursor"])
+        deadline = time.monotonic() + 15
+        while (row := client.health()["adapters"]["events"])["state"] != "degraded":
+            assert time.monotonic() < deadline, row
+            time.sleep(0.1)
+        metrics = httpx.get(f"{sender.metrics_url}/metrics").text
+        assert "agentbox_events_undelivered " in metrics
+        assert "agentbox_events_undelivered 0.0" not in metrics
+        assert "agentbox_events_dead_letters 1.0" in metrics
+        verdict = client.ready()  # no boot ran here, so something is missing: not the slot
+        assert verdict.degraded == ("events",)
+        assert not [why for why in verdict.missing if "events" in why]
+
+
+def test_a_journal_that_stays_here(client: BoxClient) -> None:
+    """No sink is no trouble."""
+    found = client.call("event_delivery")
+    assert (found["sink"], found["undelivered"], found["letters"]) == (False, 0, [])
