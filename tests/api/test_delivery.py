@@ -86,7 +86,7 @@ def test_what_is_told_of_the_delivery(sender: ApiBox, sink: GenericSink, tmp_pat
         held = becomes(client, held="the sink answers 401: so says the rule: 401")
         done = shown(sender, tmp_path, "--json")
         assert (done.returncode, json.loads(done.stdout)["cursor"]) == (1, held["cursor"])
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 30
         while (row := client.health()["adapters"]["events"])["state"] != "degraded":
             assert time.monotonic() < deadline, row
             time.sleep(0.1)
@@ -94,8 +94,10 @@ def test_what_is_told_of_the_delivery(sender: ApiBox, sink: GenericSink, tmp_pat
         assert "agentbox_events_undelivered " in metrics
         assert "agentbox_events_undelivered 0.0" not in metrics
         assert "agentbox_events_dead_letters 1.0" in metrics
-        verdict = client.ready()  # no boot ran here, so something is missing: not the slot
-        assert verdict.degraded == ("events",)
+        while (verdict := client.ready()).degraded != ("events",):
+            assert time.monotonic() < deadline, verdict
+            time.sleep(0.1)
+        # no boot ran here, so something is missing: not the slot
         assert not [why for why in verdict.missing if "events" in why]
 
 
