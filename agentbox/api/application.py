@@ -12,7 +12,7 @@ from agentbox.api.access import NOBODY, Caller, require
 from agentbox.api.body import Incoming, read_json, refuse_body
 from agentbox.api.call import Call
 from agentbox.api.handlers import handler_of
-from agentbox.api.headers import SAFE, allowed_hosts, check_accept, check_host, readable, request_id
+from agentbox.api.headers import SAFE, allowed_hosts, check_accept, check_host, check_single, readable, request_id
 from agentbox.api.http_metrics import UNMATCHED
 from agentbox.api.membership import SESSION
 from agentbox.api.problems import MethodNotAllowed, TooBusy, invalid, reply_for
@@ -103,6 +103,7 @@ class Application:
         if match.route is None:
             raise MethodNotAllowed(f"cannot {scope['method']} this path", allow=list(match.allow))
         route = match.route
+        check_single(scope["headers"])
         caller = self._admit(route, headers)
         if route.socket != (scope["type"] == "websocket"):
             raise invalid("Upgrade", "must be websocket" if route.socket else "is not for this path")
@@ -169,9 +170,14 @@ def _check_crowding(scope: Any, match: Match | None) -> None:
 
 def _query(route: Route, raw: bytes) -> dict[str, str]:
     """The query string. On a probe anything is allowed and nothing is read."""
-    pairs = parse_qsl(raw.decode("latin-1"), keep_blank_values=True)
     if route.probe:
         return {}
+    try:
+        pairs = parse_qsl(raw.decode("latin-1"), keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError:
+        raise invalid("?", "is no UTF-8") from None
     if unknown := [name for name, _ in pairs if name not in route.query]:
         raise invalid(f"?{unknown[0]}", "is unknown")
-    return dict(pairs)
+    if len(found := dict(pairs)) < len(pairs):
+        raise invalid("?", "names something twice")
+    return found

@@ -29,7 +29,7 @@ async def read_json(route: Route, headers: Mapping[str, str], receive: Receive, 
         raise too_large(int(length), cap)
     data = await _read(receive, cap)
     try:
-        return json.loads(data, parse_constant=_refuse_constant)
+        return json.loads(data.decode(), parse_constant=refuse_constant)  # bytes would be taken in UTF-16 too
     except (ValueError, RecursionError) as error:
         raise invalid("", "the body is no JSON document in UTF-8") from error
 
@@ -74,5 +74,6 @@ class Incoming:
         return found
 
 
-def _refuse_constant(name: str) -> Any:
+def refuse_constant(name: str) -> Any:
+    """NaN and the infinities, which Python reads and JSON does not have. Raises ValueError."""
     raise ValueError(f"{name} is no JSON")

@@ -14,8 +14,15 @@ from uvicorn.server import ServerState
 
 MAX_HEAD = 16 << 10
 IDLE_SECONDS = 5.0
+SLOWEST = 1024  # bytes a second of a body, over BODY_SECONDS in which the box was ready to read
+BODY_SECONDS = 10.0
 OVERFLOW = 64  # connections above the bound that are still told 503; more are cut
-_REASONS = {400: "Bad Request", 431: "Request Header Fields Too Large", 503: "Service Unavailable"}
+_REASONS = {
+    400: "Bad Request",
+    408: "Request Timeout",
+    431: "Request Header Fields Too Large",
+    503: "Service Unavailable",
+}
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._head = 0  # bytes of the head in whole lines
         self._fed = 0  # bytes that came since the head began and did not end it
         self._in_head = True
+        self._body, self._window = 0, (0.0, 0)  # bytes of bodies, and how many there were when we last looked
         self._last = 0.0  # in a head: when it began; else when bytes last came
         self._timer: asyncio.TimerHandle | None = None
 
@@ -59,6 +67,7 @@ class BoundedHttp(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if not self._in_head:
             self._last = self.loop.time()
+            self._body += len(data)
         self._fed += len(data)
         super().data_received(data)
         if self._in_head and self._fed > MAX_HEAD and not self.transport.is_closing():
@@ -109,7 +118,22 @@ class BoundedHttp(HttpToolsProtocol):
             return "full"
         return "probes" if open_now > self.bounds.connections - self.bounds.kept else ""
 
+    def _drips(self) -> bool:
+        """Whether a body comes so slowly that it only holds the connection. Time in which we do not read does not count."""
+        now, (began, seen) = self.loop.time(), self._window
+        reading = not self._in_head and self.cycle is not None and self.cycle.more_body and not self.flow.read_paused
+        if not reading or not began:
+            self._window = (now if reading else 0.0, self._body)
+            return False
+        if now - began < BODY_SECONDS:
+            return False
+        self._window = now, self._body
+        return self._body - seen < SLOWEST * (now - began)
+
     def _check_idle(self) -> None:
+        if self._drips() and not self.cycle.response_started:
+            self._refuse(408)
+            return
         waiting = self._in_head or self.cycle is None or self.cycle.response_complete or self.cycle.more_body
         left = self._last + IDLE_SECONDS - self.loop.time()
         if waiting and left <= 0:

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from agentbox.adapters.errors import ValueTooLarge
-from agentbox.api.problems import Misdirected, NotAcceptable, UnsupportedMediaType
+from agentbox.api.problems import Misdirected, NotAcceptable, UnsupportedMediaType, invalid
 from agentbox.ids import uuid7
 from agentbox.plan.model import Plan
 
@@ -20,6 +20,10 @@ SAFE: tuple[tuple[bytes, bytes], ...] = (
 )
 REQUEST_ID = "[A-Za-z0-9._:-]{1,64}"
 _REQUEST_ID = re.compile(REQUEST_ID)
+_SINGLE = frozenset({
+    b"authorization", b"host", b"content-type", b"content-length", b"idempotency-key", b"last-event-id", b"range",
+    b"if-range", b"if-modified-since", b"if-unmodified-since",
+})  # fmt: skip
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -32,6 +36,13 @@ def request_id(headers: Mapping[str, str]) -> str:
     """The caller's `X-Request-Id` where it is a plain word, else a new id."""
     given = headers.get("x-request-id", "")
     return given if _REQUEST_ID.fullmatch(given) else uuid7()
+
+
+def check_single(raw: Iterable[tuple[bytes, bytes]]) -> None:
+    """Raises ValidationError where one of two would have to win: the other may be what somebody before us judged by."""
+    names = [name.lower() for name, _ in raw if name.lower() in _SINGLE]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise invalid(twice.decode(), "is there twice")
 
 
 def has_body(headers: Mapping[str, str]) -> bool:

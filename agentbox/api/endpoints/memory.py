@@ -6,6 +6,7 @@ from agentbox.adapters.errors import NotFound
 from agentbox.adapters.memory.contract import Memory
 from agentbox.adapters.wire import JsonObj
 from agentbox.api.bindings import check_namespace
+from agentbox.api.body import refuse_constant
 from agentbox.api.call import Call
 from agentbox.api.problems import invalid
 from agentbox.api.records import Hits, SearchBody, StoreBody
@@ -67,7 +68,7 @@ async def list_entries(call: Call) -> Reply:
 
 def _filter(call: Call) -> JsonObj:
     try:
-        found = json.loads(call.query.get("flt", "{}"))
+        found = json.loads(call.query.get("flt", "{}"), parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
