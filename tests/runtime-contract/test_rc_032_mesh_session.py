@@ -54,6 +54,7 @@ def with_lines(manifest: str, text: str) -> str:
         table, _, rest = key.partition(".")
         if rest and f"{table} = {{" in manifest:
             name, _, leaf = rest.partition(".")
+            manifest = re.sub(rf"\b{name} = {{[^{{}}]*}},? ?", "", manifest)
             inner = f"{name} = {{ {leaf} = {value} }}" if leaf else f"{name} = {value}"
             manifest = manifest.replace(f"{table} = {{", f"{table} = {{ {inner},")
         else:
@@ -125,6 +126,8 @@ def test_rc_032_one_image_alone_and_federated(
         ]  # fmt: skip
         theirs = [event for event in _journal(host) if (event.get("origin") or {}).get("box") == status["instance_id"]]
         assert "release.done" in {event["type"] for event in theirs}
+        note = host.call("GET", f"/v1/pods/boxes/{status['instance_id']}/notes/release.txt")
+        assert note.body == b"three of three"
 
         host.call("DELETE", f"/v1/mesh/sessions/{status['session_id']}")
         again = wait_for(
