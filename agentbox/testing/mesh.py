@@ -26,10 +26,10 @@ def mesh_table(mode: str, **changes: Any) -> dict[str, Any]:
     return {**table, "mode": mode, **changes}
 
 
-def host_plan(*, public_base: str = "", **changes: Any) -> Plan:
-    """A host with local slots and no orchestrator; `changes` are keys of `[mesh]`."""
-    slots = {**SLOTS, "orchestrator": Slot(use="off", required=False)}
-    plan = api_plan(slots=slots, mesh=mesh_table(**{"mode": "host", **changes}))
+def host_plan(*, public_base: str = "", slots: Mapping[str, Slot] | None = None, **changes: Any) -> Plan:
+    """A host with local slots and no orchestrator, and `slots`; `changes` are keys of `[mesh]`."""
+    rows = {**SLOTS, "orchestrator": Slot(use="off", required=False), **(slots or {})}
+    plan = api_plan(slots=rows, mesh=mesh_table(**{"mode": "host", **changes}))
     return replace(plan, api=replace(plan.api, public_base=public_base))
 
 
@@ -43,11 +43,12 @@ def client_plan(host_url: str, *, slots: Mapping[str, Slot] | None = None, **cha
     return replace(plan, observability=replace(plan.observability, log_level="debug"))
 
 
-def give_enrolment(prefix: Path) -> None:
-    """Puts the enrolment token where the box finds its secrets."""
+def give_enrolment(prefix: Path, **more: str) -> None:
+    """Puts the enrolment token, and `more`, where the box finds its secrets."""
     folder = Paths(prefix).mounted_secrets
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / TOKEN_ENV).write_text(ENROLMENT)
+    for name, value in {TOKEN_ENV: ENROLMENT, **more}.items():
+        (folder / name).write_text(value)
 
 
 def mesh_box(prefix: Path, plan: Plan, *, scale: float = 1) -> ApiBox:

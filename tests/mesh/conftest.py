@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from meshes import SCALE, Start
 
 from agentbox.plan.model import Plan
 from agentbox.testing.api_box import ApiBox
-from agentbox.testing.mesh import host_plan, mesh_box
+from agentbox.testing.mesh import give_enrolment, host_plan, mesh_box
 
 
 @pytest.fixture
@@ -26,8 +26,12 @@ def start(folder: Path) -> Iterator[Start]:
     """Starts boxes of this test's own: `start(plan)`."""
     boxes: list[ApiBox] = []
 
-    def started(plan: Plan, *, scale: float = SCALE, wait: bool = True) -> ApiBox:
-        box = mesh_box(folder / str(len(boxes)), plan, scale=scale)
+    def started(
+        plan: Plan, *, scale: float = SCALE, wait: bool = True, secrets: Mapping[str, str] | None = None
+    ) -> ApiBox:  # fmt: skip
+        prefix = folder / str(len(boxes))
+        box = mesh_box(prefix, plan, scale=scale)
+        give_enrolment(prefix, **(secrets or {}))
         boxes.append(box)
         box.start(wait=wait)
         return box
