@@ -39,7 +39,7 @@ class Child:
         """Returns once the program runs. Raises SpawnFailed; then nothing is left after `close`."""
         asked = str(cfg.option("cwd", ""))
         folder = str((cfg.paths.at(asked) if asked else cfg.paths.state).resolve())
-        launch = Launch(argv=tuple(cfg.option("command", ())), env=_environment(cfg), cwd=folder, roots=(folder,))
+        launch = Launch(argv=_command(cfg), env=_environment(cfg), cwd=folder, roots=(folder,))
         agent = self._agent = await self._launcher.spawn(launch, stdin="pipe")
         assert agent.stdin is not None
         self.reader, out = await pipes.reading(agent.stdout, rpc.LINE_LIMIT)
@@ -69,6 +69,12 @@ class Child:
                 await asyncio.wait({self._telling})
             for end in self._inward:
                 end.close()
+
+
+def _command(cfg: SlotConfig) -> tuple[str, ...]:
+    """The manifest's words; an absolute path is one of the box."""
+    program, *rest = cfg.option("command", ("",)) or ("",)
+    return (str(cfg.paths.at(program)) if program.startswith("/") else program, *rest)
 
 
 def _environment(cfg: SlotConfig) -> Mapping[str, str]:

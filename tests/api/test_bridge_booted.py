@@ -1,0 +1,57 @@
+"""A box booted from a manifest whose orchestrator is external-stdio: below a prefix, by boot, supervisord and seal."""
+
+from dataclasses import replace
+
+from helpers import until
+from test_supervised import Sealed
+
+from agentbox.features import enabled, load_features
+from agentbox.lockfile import write as lock_bytes
+from agentbox.manifest import parse
+from agentbox.plan import make_plan
+from agentbox.rules import run as judge
+from agentbox.testing.contracts.orchestrator_lab import running
+from agentbox.testing.plans import SYSTEM, lock_of
+from agentbox.testing.ports import free_port
+from agentbox.testing.prefix_box import PYTHON, PrefixBox
+
+NEEDLE = "9007199254740991"
+
+
+def test_a_box_with_a_bridge_boots_and_ends_clean() -> None:
+    """The manifest is valid, no agent-host is in the plan, what the bridge is given is a secret of the box, the box is ready
+    and runs agents, and its shutdown ends them."""
+    text = f"""
+meta = {{ schema_version = 1, name = "bridged" }}
+api = {{ port = {free_port()}, token_env = "BOX_TOKEN" }}
+observability.metrics_port = {free_port()}
+[adapters]
+pods.use = "off"
+memory.use = "off"
+[adapters.orchestrator]
+use = "external-stdio"
+command = ["{PYTHON}", "-I", "-m", "agentbox.agents.bridge"]
+env = ["PEER_TOKEN"]
+""".encode()
+    manifest, features = parse(text, "agentbox.toml"), load_features()
+    assert [one for one in judge(manifest, features=features).findings if one.severity == "error"] == []
+    lock = lock_of(enabled(manifest, features))
+    made = make_plan(manifest, features, lock_bytes(lock), lock, SYSTEM)
+    assert "agent-host" not in {program.name for program in made.programs}
+    assert "PEER_TOKEN" in made.secrets
+    with PrefixBox() as box:
+        plan = box.install(replace(made, probes=()))  # the prefix holds no packages
+        box.paths.lock.write_bytes(lock_bytes(lock))
+        for path in (box.paths.manifest, box.paths.baked_manifest):
+            path.write_bytes(text)
+        sealed = Sealed(box, plan)
+        sealed.start()
+        until(sealed.ready, 30)
+        run = sealed.client.agents.run_once({"name": "t", "argv": ["sh", "-c", "exit 5"], "profile": "sandboxed"})
+        assert run.exit.code == 5
+        sealed.client.agents.spawn({"name": "t", "argv": ["sleep", NEEDLE], "profile": "sandboxed"})
+        assert len(running(NEEDLE)) == 1
+        sealed.client.close()
+        box.stop()
+        assert running(NEEDLE) == []
+        assert running(str(box.paths.prefix)) == []
