@@ -10,8 +10,10 @@ from agentbox.client.records import LogItem, Readiness, Submitted, Task
 if TYPE_CHECKING:
     from agentbox.client.agent_calls import Agent, AgentExit, RunOutput
     from agentbox.client.aio import AsyncBoxClient
+    from agentbox.client.bead_records import Bead, BeadClaim, Event
     from agentbox.client.box import BoxClient
     from agentbox.client.errors import ApiError, BoxUnreachable
+    from agentbox.client.paging import every, every_async
     from agentbox.client.slot_calls import Hit, MemoryEntry, PodMeta, WrittenPod
     from agentbox.client.sse import SseEvent
 
@@ -20,8 +22,11 @@ __all__ = [
     "AgentExit",
     "ApiError",
     "AsyncBoxClient",
+    "Bead",
+    "BeadClaim",
     "BoxClient",
     "BoxUnreachable",
+    "Event",
     "Hit",
     "LogItem",
     "MemoryEntry",
@@ -32,8 +37,15 @@ __all__ = [
     "Submitted",
     "Task",
     "WrittenPod",
+    "every",
+    "every_async",
 ]
 _LAZY = {
+    "every_async": "paging",
+    "every": "paging",
+    "Event": "bead_records",
+    "BeadClaim": "bead_records",
+    "Bead": "bead_records",
     "Agent": "agent_calls",
     "AgentExit": "agent_calls",
     "ApiError": "errors",

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
+from agentbox.client.aio_admin import AsyncMeshClient, AsyncTokensClient
 from agentbox.client.aio_agents import AsyncAgentsClient
+from agentbox.client.aio_beads import AsyncBeadsClient, AsyncEventsClient
 from agentbox.client.aio_slots import AsyncMemoryClient, AsyncPodsClient
 from agentbox.client.calls import LIMITS, Call, base_headers, call_of, checked, data_of, error_of
 from agentbox.client.errors import ApiError, unreachable
@@ -44,6 +46,10 @@ class AsyncBoxClient:
         self.pods = AsyncPodsClient(self)
         self.memory = AsyncMemoryClient(self)
         self.agents = AsyncAgentsClient(self)
+        self.beads = AsyncBeadsClient(self)
+        self.events = AsyncEventsClient(self)
+        self.tokens = AsyncTokensClient(self)
+        self.mesh = AsyncMeshClient(self)
 
     async def __aenter__(self) -> Self:
         return self
@@ -100,6 +106,46 @@ class AsyncBoxClient:
     async def ready(self) -> Readiness:
         """The cached verdict; not ready is an answer, no error."""
         return Readiness.from_wire(await self.call("ready", accepted=(503,)))
+
+    async def livez(self) -> Mapping[str, Any]:
+        """{live, uptime}."""
+        data: Mapping[str, Any] = await self.call("livez")
+        return data
+
+    async def health(self) -> Mapping[str, Any]:
+        """The state of each part."""
+        data: Mapping[str, Any] = await self.call("health")
+        return data
+
+    async def meta(self) -> Mapping[str, Any]:
+        """Digests, slots, boot."""
+        data: Mapping[str, Any] = await self.call("meta")
+        return data
+
+    async def boot(self) -> Mapping[str, Any]:
+        """What this boot recorded of itself."""
+        data: Mapping[str, Any] = await self.call("boot")
+        return data
+
+    async def drain(self) -> Mapping[str, Any]:
+        """Starts the drain."""
+        data: Mapping[str, Any] = await self.call("drain")
+        return data
+
+    async def tasks(self, *, limit: int = 100, cursor: str | None = None) -> tuple[list[Task], str | None]:
+        """A page of tasks and the cursor of the next."""
+        page = await self.call("list_tasks", query={"limit": limit, "cursor": cursor})
+        return [Task.from_wire(item) for item in page["items"]], page["next_cursor"]
+
+    async def config_apply(self) -> Mapping[str, Any]:
+        """Takes over the live keys of the mounted manifest."""
+        data: Mapping[str, Any] = await self.call("config_apply", wait_s=60)
+        return data
+
+    async def openapi(self) -> Mapping[str, Any]:
+        """The API as OpenAPI 3.1."""
+        data: Mapping[str, Any] = await self.call("openapi")
+        return data
 
     async def submit_task(self, spec: Mapping[str, Any], *, timeout_s: float = 600, **options: Any) -> Submitted:
         """Queues one run. `spec` is an AgentSpec on the wire; `options` are the other members of a TaskBody."""

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
+from agentbox.client.admin import MeshClient, TokensClient
 from agentbox.client.agents import AgentsClient
+from agentbox.client.beads import BeadsClient, EventsClient
 from agentbox.client.calls import LIMITS, Call, base_headers, call_of, checked, data_of, error_of
 from agentbox.client.errors import ApiError, unreachable
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
@@ -44,6 +46,10 @@ class BoxClient:
         self.pods = PodsClient(self)
         self.memory = MemoryClient(self)
         self.agents = AgentsClient(self)
+        self.beads = BeadsClient(self)
+        self.events = EventsClient(self)
+        self.tokens = TokensClient(self)
+        self.mesh = MeshClient(self)
 
     def __enter__(self) -> Self:
         return self
@@ -122,6 +128,16 @@ class BoxClient:
     def drain(self) -> Mapping[str, Any]:
         """Starts the drain."""
         data: Mapping[str, Any] = self.call("drain")
+        return data
+
+    def config_apply(self) -> Mapping[str, Any]:
+        """Takes over the live keys of the mounted manifest."""
+        data: Mapping[str, Any] = self.call("config_apply", wait_s=60)
+        return data
+
+    def openapi(self) -> Mapping[str, Any]:
+        """The API as OpenAPI 3.1."""
+        data: Mapping[str, Any] = self.call("openapi")
         return data
 
     def submit_task(self, spec: Mapping[str, Any], *, timeout_s: float = 600, **options: Any) -> Submitted:

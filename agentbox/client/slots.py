@@ -51,6 +51,10 @@ class PodsClient:
         """Removes an object, or an empty container."""
         self._box.send(made.delete_pod(path, if_match))
 
+    def options(self, path: str) -> Mapping[str, str]:
+        """The headers that say what may be done there: Allow, Accept-Put, Accept-Patch."""
+        return (self._box.send(call_of("options_pod", {"path": path}, headers={"Accept": "*/*"}))).headers
+
     def list(
         self, container: str = "", *, limit: int = 100, cursor: str | None = None
     ) -> tuple[list[PodMeta], str | None]:

@@ -1,0 +1,44 @@
+"""Every row of the route table has its method, in both clients."""
+
+import inspect
+from operator import attrgetter
+
+import pytest
+
+from agentbox.client import AsyncBoxClient, BoxClient
+from agentbox.routes import ROUTES
+
+METHODS = {
+    "livez": "livez", "ready": "ready", "health": "health", "meta": "meta", "openapi": "openapi", "boot": "boot", "drain": "drain",
+    "config_apply": "config_apply", "create_epic": "beads.create_epic", "create_child": "beads.create_child", "add_dep": "beads.add_dep",
+    "remove_dep": "beads.remove_dep", "claim": "beads.claim", "claim_next": "beads.claim_next", "heartbeat": "beads.heartbeat",
+    "release": "beads.release", "close_bead": "beads.close", "ready_beads": "beads.ready", "list_beads": "beads.list", "show_bead": "beads.show",
+    "write_pod": "pods.write", "patch_pod": "pods.patch", "delete_pod": "pods.delete", "read_pod": "pods.read", "options_pod": "pods.options",
+    "store_memory": "memory.store", "retrieve_memory": "memory.retrieve", "delete_memory": "memory.delete", "list_memory": "memory.list",
+    "search_memory": "memory.search", "memory_stats": "memory.stats", "append_events": "events.append", "read_events": "events.read",
+    "stream_events": "events.stream", "head_event": "events.head", "event_delivery": "events.delivery", "show_event": "events.show",
+    "verify_events": "events.verify", "spawn": "agents.spawn", "run_once": "agents.run_once", "list_agents": "agents.list",
+    "get_agent": "agents.get", "stream_agent": "agents.stream", "signal_agent": "agents.signal", "terminate_agent": "agents.terminate",
+    "attach_agent": "agents.attach", "submit_task": "submit_task", "list_tasks": "tasks", "get_task": "task", "task_logs": "task_logs",
+    "cancel_task": "cancel_task", "list_tokens": "tokens.list", "create_token": "tokens.create", "revoke_token": "tokens.revoke",
+    "mesh_register": "mesh.register", "mesh_heartbeat": "mesh.heartbeat", "mesh_deregister": "mesh.deregister", "mesh_sessions": "mesh.sessions",
+    "mesh_session": "mesh.session", "mesh_evict": "mesh.evict", "mesh_status": "mesh.status", "mesh_join": "mesh.join",
+    "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.listener == "api"], ids=lambda route: route.name)
+async def test_a_route_has_its_method(route):
+    """Of the same name and the same arguments, waited for in one and awaited in the other."""
+    async with AsyncBoxClient("http://127.0.0.1:1") as other:
+        with BoxClient("http://127.0.0.1:1") as client:
+            waits, awaits = (attrgetter(METHODS[route.name])(one) for one in (client, other))
+    assert list(inspect.signature(waits).parameters) == list(inspect.signature(awaits).parameters)
+    assert not inspect.iscoroutinefunction(waits)
+    whole = inspect.unwrap(awaits)
+    assert inspect.iscoroutinefunction(whole) or inspect.isasyncgenfunction(whole)
+
+
+def test_no_method_is_of_a_route_that_is_gone():
+    """The list is the table's."""
+    assert set(METHODS) == {route.name for route in ROUTES if route.listener == "api"}
