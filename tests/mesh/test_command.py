@@ -1,0 +1,56 @@
+"""`agentbox mesh` against real boxes, as a user's shell sees it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from helpers import until
+from meshes import Start
+
+from agentbox.engine.state import BoxRecord, BoxState
+from agentbox.testing.api_box import TOKEN, ApiBox
+from agentbox.testing.mesh import client_plan, host_plan
+
+Call = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def shell(box: ApiBox, folder: Path) -> Call:
+    """The command line for that box."""
+    folder.mkdir()
+    manifest = folder / "agentbox.toml"
+    manifest.write_text('[meta]\nschema_version = 1\nname = "mesh-of-a-test"\n')
+    state = BoxState(folder / "state" / "mesh-of-a-test")
+    state.make()
+    state.remember(BoxRecord(engine="docker", name="mesh-of-a-test", api_url=box.url))
+    state.token_file.write_text(TOKEN)
+    env = {**os.environ, "AGENTBOX_STATE_DIR": str(folder / "state")}
+    words = [sys.executable, "-m", "agentbox", "--manifest", str(manifest)]
+    return lambda *given: subprocess.run(
+        [*words, *given], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_both_sides_are_shown(start: Start, tmp_path: Path) -> None:
+    """State, host and slots of a client; sessions of a host; an empty outbox; what cannot be is one sentence."""
+    host = start(host_plan())
+    box = start(client_plan(host.url), wait=False)
+    here, there = shell(box, tmp_path / "b"), shell(host, tmp_path / "a")
+    found = until(
+        lambda: (said := json.loads(here("--json", "mesh", "status").stdout))["state"] == "active" and said, 20
+    )
+    lines = here("mesh", "status").stdout.splitlines()
+    assert lines[0] == "client: active"
+    assert lines[1:] == [
+        f"host {host.url}, session {found['session_id']}, instance {found['instance_id']}", f"beads  {host.url}",
+    ]  # fmt: skip
+    assert there("mesh", "status").stdout.startswith(
+        f"host: hosting\n{found['session_id']}  instance {found['instance_id']}"
+    )
+    assert here("mesh", "join").stdout == "client: active\n"
+    assert (here("mesh", "outbox", "list").stdout, here("mesh", "outbox", "list").returncode) == ("", 0)
+    for refused in (here("mesh", "outbox", "drop", "1"), there("mesh", "join")):
+        assert refused.returncode != 0
+        assert "Traceback" not in refused.stderr

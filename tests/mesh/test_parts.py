@@ -1,0 +1,118 @@
+"""Parts of a client, each on its own: what an address may be (F6), clocks that differ (F4), how long it waits."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from agentbox import clock
+from agentbox.adapters.base import SlotConfig
+from agentbox.adapters.errors import SlotUnavailable
+from agentbox.mesh import pace
+from agentbox.mesh.given_slots import GivenSlots
+from agentbox.mesh.metrics import ClientMetrics
+from agentbox.mesh.records import Endpoint
+from agentbox.mesh.skew import Skew
+from agentbox.settings import Paths
+
+HOST = "https://mesh.example:9443"
+
+
+class Container:
+    """Remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, SlotConfig] = {}
+
+    def reconfigure(self, slot: Any, cfg: SlotConfig) -> None:
+        self.given[slot] = cfg
+
+    async def settled(self, slot: Any) -> None:
+        """Nothing waits."""
+
+    def down(self, slot: Any) -> bool:
+        return False
+
+
+def given_slots(tmp_path: Path, container: Container) -> GivenSlots:
+    """Beads and pods from a session, memory with an address of its own."""
+    own = {"beads": "", "pods": "", "memory": "https://own.example"}
+    configs: Any = {
+        slot: SlotConfig(
+            slot=slot, use="external-http", required=False, paths=Paths(tmp_path), options={"endpoint": url}
+        )  # type: ignore[arg-type]
+        for slot, url in own.items()
+    }
+    return GivenSlots(lambda: configs, container, host_url=HOST, ca_file="/ca.pem", names="urn:agentbox:box:x")
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("https://elsewhere.example/", "not on the host itself"), ("https://me:secret@mesh.example:9443", "carries a credential"),
+        ("http://mesh.example:9443", "is plain http"), ("ftp://mesh.example", "no http(s) address"), ("", "no http(s) address"),
+    ],
+)  # fmt: skip
+async def test_F06_an_address_is_refused_for_its_slot_alone(tmp_path: Path, url: str, why: str) -> None:
+    """The other slot gets its own, with token and trust anchor; neither sentence nor status has a credential."""
+    container = Container()
+    slots = given_slots(tmp_path, container)
+    refused = slots.take(
+        {"beads": Endpoint(impl="x", url=url), "pods": Endpoint(impl="x", url=f"{HOST}/p/")}, "a-token"
+    )
+    assert why in refused["beads"]
+    assert "secret" not in str(slots.shown())
+    with pytest.raises(SlotUnavailable, match="host's address"):
+        await slots.before_open("beads")
+    await slots.before_open("pods")
+    assert container.given.keys() == {"pods"}
+    pods = container.given["pods"]
+    assert (pods.options["endpoint"], pods.options["ca_file"], pods.secrets) == (
+        f"{HOST}/p/",
+        "/ca.pem",
+        {"token": "a-token"},
+    )
+    assert "a-token" not in repr(pods)
+
+
+async def test_a_slot_without_a_session_says_so(tmp_path: Path) -> None:
+    """And one that is not offered; one with an address of its own needs neither. The end takes all back."""
+    container = Container()
+    slots = given_slots(tmp_path, container)
+    with pytest.raises(SlotUnavailable, match="no mesh session"):
+        await slots.before_open("beads")
+    await slots.before_open("memory")
+    slots.take({"pods": Endpoint(impl="x", url=f"{HOST}/p/")}, "t")
+    with pytest.raises(SlotUnavailable, match="host offers no beads"):
+        await slots.before_open("beads")
+    slots.drop()
+    assert container.given["pods"].options["endpoint"] == ""
+    assert slots.shown() == {"beads": "no mesh session", "pods": "no mesh session"}
+
+
+def test_F04_a_clock_that_differs_is_told_once() -> None:
+    """Beyond 30 s, in either direction; again after it was near. The gauge has it always."""
+    registry, told = CollectorRegistry(), []
+    skew = Skew(ClientMetrics(registry), lambda kind, **data: told.append((kind, round(data["skew_s"]))))
+    for seconds in (0, 29, 300, 310, 5, -3600):
+        with skew.call() as heard:
+            heard(clock.now() + timedelta(seconds=seconds))
+    assert told == [("mesh.clock_skew", 300), ("mesh.clock_skew", -3600)]
+    assert round(registry.get_sample_value("agentbox_mesh_clock_skew_seconds") or 0) == -3600
+
+
+def test_waits_have_jitter_and_bounds() -> None:
+    """Backoff grows to a minute and not beyond; what the host asks for wins; after an eviction within a second."""
+    for failures, most in ((0, 1), (3, 8), (30, 60)):
+        waits = [pace.backoff(failures, None) for _ in range(300)]
+        assert 0 <= min(waits) < most / 4
+        assert most * 3 / 4 < max(waits) <= most
+    assert pace.backoff(0, 7.0) == 7.0
+    assert pace.backoff(0, 1e9) == pace.LONGEST_RETRY_AFTER
+    assert all(540 <= pace.refused() <= 660 for _ in range(100))
+    spread = [pace.rejoin() for _ in range(300)]
+    assert min(spread) < 0.1 < 0.9 < max(spread) <= 1
+    assert [round(pace.next_beat(30, misses) / 30, 1) for misses in (1, 2)] == [0.0, 0.1]
+    assert all(27 <= pace.next_beat(30, misses) <= 33 for misses in (0, 5, 50))
