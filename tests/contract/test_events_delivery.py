@@ -8,7 +8,6 @@ import time
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.base import SystemClock
 from agentbox.client.aio import AsyncBoxClient
 from agentbox.testing.api_box import TOKEN, ApiBox
 from agentbox.testing.clock import ScaledClock
@@ -252,6 +251,14 @@ async def test_V16_a_token_without_a_box_delivers_nothing(store, reader):
     await delivered(adapter)
 
 
-def test_the_clock_of_a_box_is_the_machines():
-    """What the pace of these tests stands for."""
-    assert abs(SystemClock().monotonic() - time.monotonic()) < 1
+async def test_V16_a_second_journal_under_one_name_is_held(adapter, store, reader, name):
+    """409: nothing of it is stored, nothing is acknowledged and thrown away."""
+    await fill(adapter, 20)
+    here = await same(adapter, reader, name)
+    other = await store.beside("other").open()
+    await fill(other, 30)
+    told = await waiting(other)
+    assert "does not belong to the journal" in told.held
+    assert (told.cursor, told.dead) == (-1, 0)
+    assert [event.origin.hash for event in await of_box(reader, name)] == [event.hash for event in here]
+    await other.close()

@@ -149,3 +149,17 @@ async def test_V17_a_sink_that_refuses_everything_fills_nothing(sink, adapter):
     told = await delivered(adapter)
     assert (told.dead, (await adapter.head())[0]) == (40, 39)
     assert sink.seqs() == []
+
+
+async def test_V15_a_journal_that_was_replaced_is_delivered_from_its_beginning(sink, store, adapter):
+    """The cursor is of the journal that it was made for: another one in the same folder is not taken for delivered."""
+    await fill(adapter, 20)
+    await delivered(adapter)
+    await store.close_all()
+    for path in store.directory.glob("*.jsonl"):
+        path.unlink()
+        path.with_suffix(".idx").unlink()
+    adapter = await store.open()
+    await fill(adapter, 25)
+    await delivered(adapter)
+    assert sink.seqs() == [*range(20), *range(25)]

@@ -8,7 +8,11 @@ import sys
 import pytest
 import pytest_asyncio
 
+from agentbox.adapters.events.contract import Received
+from agentbox.adapters.events.prune import prune
 from agentbox.testing.contracts.events import EventsContract
+from agentbox.testing.contracts.events_common import fill
+from agentbox.testing.contracts.events_received import journal_of
 from agentbox.testing.local_store import LocalStore
 
 
@@ -34,6 +38,28 @@ class TestAlways(EventsContract):
 
 class TestInterval(EventsContract):
     fsync = "interval"
+
+
+async def test_what_a_box_delivered_is_known_when_its_records_are_pruned(tmp_path, clock):
+    """V16 outlives the segments (V12): `origins.json` says how far the box is. Without that file the records that are left
+    say it."""
+    store, sent = LocalStore("events", "local-jsonl", tmp_path, clock=clock), journal_of(30)
+    adapter = await store.open()
+    for records in (sent[:10], sent[10:20]):
+        await adapter.receive("one", records)
+        clock.advance(86400)
+        await fill(adapter, 10)
+    await store.close_all()
+    prune(store.directory, before_day="2026-01-03")
+    adapter = await store.open()
+    assert not [event for event in (await adapter.read(since=31)).events if event.origin]
+    assert (await adapter.receive("one", sent[5:15])).stored == 0
+    assert await adapter.receive("one", sent) == Received(stored=10, watermark=29, first_seq=42, last_seq=51)
+    assert (await adapter.verify()).ok
+    await store.close_all()
+    (store.directory / "origins.json").unlink()
+    assert (await (await store.open()).receive("one", sent)).stored == 0
+    await store.close_all()
 
 
 def test_the_vector_of_the_specification():
