@@ -15,9 +15,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/peers"))
 
-from chaos import BEADS, MEMORY, TRUTH_SECONDS, Database, Load, Peer, box_with, harass, over_http, served_beads
+from chaos import BEADS, MEMORY, PODS, TRUTH_SECONDS, Database, Load, Peer, box_with, harass, over_http, served_beads
 from measure import Claim, keep
 from postgres_server import running
+from slot_rooms import solid
 
 from agentbox.testing.api_box import ApiBox
 
@@ -39,10 +40,21 @@ def over_api(folder: Path) -> Iterator[Made]:
         yield box, peer
 
 
+@contextlib.contextmanager
+def over_solid(folder: Path) -> Iterator[Made]:
+    """A box on a Community Solid Server, which takes seconds to start."""
+    with (
+        solid() as server,
+        box_with(folder, "pods", "external-solid", {}, endpoint=f"{server.url}/box", auth="none") as box,
+    ):
+        yield box, server
+
+
 ALL: dict[str, tuple[Load, Callable[[Path], contextlib.AbstractContextManager[Made]]]] = {
     "beads external-pg": (BEADS, lambda folder: over_pg(folder, BEADS)),
     "memory external-pg": (MEMORY, lambda folder: over_pg(folder, MEMORY)),
     "beads external-http": (BEADS, over_api),
+    "pods external-solid": (PODS, over_solid),
 }
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import psycopg
 from measure import Claim
 from slot_calls import OBJECT
@@ -59,7 +60,14 @@ def on_disk(folder: Path) -> list[Claim]:
 
 
 def on_server(room: Room) -> list[Claim]:
-    """Plain statements on the server that stands behind the slot, one connection."""
+    """What the server behind the slot does when it is asked plainly, over one connection."""
+    if room.solid is not None:
+        with httpx.Client(trust_env=False, base_url=f"{room.solid.url}/plain/") as client:
+            head, body = {"Content-Type": "application/octet-stream"}, os.urandom(OBJECT)
+            return [
+                timed("beside pods: PUT to the Solid server", lambda n: client.put(f"{n % 100}", content=body, headers=head), "16 KiB"),
+                timed("beside pods: GET from the Solid server", lambda n: client.get(f"{n % 100}"), "16 KiB"),
+            ]  # fmt: skip
     if room.server is None:
         return []
     path = "-c search_path=agentbox_memory,public"

@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/peers"))
 
 from postgres_server import PostgresServer, running
+from solid_server import SolidServer
 
 from agentbox.adapters.base import SLOTS, Deps, SlotConfig, SlotName
 from agentbox.adapters.container import Container
@@ -43,6 +44,7 @@ class Room:
     options: dict[str, Any] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
     server: PostgresServer | None = None
+    solid: SolidServer | None = None
 
     @property
     def name(self) -> str:
@@ -61,6 +63,18 @@ class Room:
             for name in SLOTS
         }  # fmt: skip
         return Container(configs, Deps(metrics=Metrics()), guard_of(PRIVACY))
+
+
+@contextlib.contextmanager
+def solid() -> Iterator[SolidServer]:
+    """A Community Solid Server without a relay before it."""
+    server = SolidServer()
+    server.relay_port = server.port
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
 
 
 @contextlib.asynccontextmanager
@@ -85,6 +99,9 @@ def _behind(found: Room, stack: contextlib.ExitStack) -> None:
     if found.use == "external-pg":
         found.server = stack.enter_context(running())
         found.secrets["dsn"] = found.server.dsn()
+    elif found.use == "external-solid":
+        found.solid = stack.enter_context(solid())
+        found.options |= {"endpoint": f"{found.solid.url}/box", "auth": "none", "max_object": 64 << 20}
     elif found.use == "external-http":
         served = {name: LOCAL[name] if name == found.slot else LOCAL["events"] for name in (found.slot, "events")}
         off = {name: type(LOCAL["events"])(use="off", required=False) for name in SLOTS}

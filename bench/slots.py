@@ -28,9 +28,8 @@ from agentbox.adapters.errors import AdapterError
 from agentbox.adapters.registry import shipped
 
 LATENCY, WARM_UP, WORKERS, SECONDS = 2000, 200, 16, 10.0
-QUICK, SPAWN, ELSEWHERE_SHARE = (300, 2.0), 10, 4  # spawn: a tenth of the calls; external classes: a quarter
+QUICK, SPAWN, ABROAD = (300, 2.0), 10, 4  # spawn: a tenth of the calls; external classes: a quarter
 MOST_FAILED = 0.001
-ELSEWHERE = {("pods", "external-solid")}  # measured where their peer is at hand
 # operation: p95 in ms of a local class and of an external one, calls a second of a local one
 BOUNDS = {
     "beads.create": (20, 200, 500), "beads.claim": (20, 200, 500), "beads.close": (20, 200, 500), "beads.ready": (10, 100, 1000),
@@ -89,7 +88,7 @@ async def of_room(found: Room, runs: int, seconds: float) -> tuple[list[Claim], 
     for method, prepare in (await CALLS[found.slot](found)).items():
         p95_local, p95_external, floor = BOUNDS[f"{found.slot}.{method}"]
         bound = p95_local if local else p95_external
-        share = SPAWN if method == "spawn" else 1 if local else ELSEWHERE_SHARE
+        share = SPAWN if method == "spawn" else 1 if local else ABROAD
         tally = Tally()
         samples = await latency(prepare, runs // share, WARM_UP // share, tally)
         speed = await rate(prepare, seconds, tally)
@@ -118,7 +117,7 @@ async def measure(prefix: Path, slots: list[str], runs: int, seconds: float) -> 
     claims, missed = await asyncio.to_thread(on_disk, prefix), []
     for slot in SLOTS:
         for use in shipped(slot) if slot in slots else ():
-            if use == "off" or (slot, use) in ELSEWHERE:
+            if use == "off":
                 continue
             async with room(slot, use, prefix / f"{slot}-{use}") as found:
                 more, wrong = await of_room(found, runs, seconds)

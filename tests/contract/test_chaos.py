@@ -1,9 +1,16 @@
 """A peer that is killed under load and comes back: nothing acknowledged is lost, `/ready` tells the truth within 5 s, and nobody
 restarts anything. `bench/chaos.py` is the long form."""
 
+import asyncio
+
 import pytest
 from chaos import BEADS, MEMORY, Database, box_with, harass, over_http, served_beads
 from postgres_server import running
+from postgres_store import PostgresStore
+
+from agentbox.adapters.beads.contract import BeadSpec
+from agentbox.adapters.errors import SlotUnavailable
+from agentbox.testing.local_store import LocalStore
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +42,20 @@ async def test_an_api_that_is_killed_loses_nothing(tmp_path):
         with peer.client() as client:
             titles = [bead["title"] for bead in client.call("list_beads", query={"limit": 500})["items"]]
         assert len(titles) == len(set(titles))
+
+
+async def test_a_call_that_a_close_cuts_off_has_a_type(database, tmp_path):
+    """It waits for a lock when the slot falls: it is told that the store is closed, and its caller was not cancelled."""
+    store = PostgresStore("beads", database, tmp_path, {}).with_secrets(dsn=database.dsn())
+    adapter = await LocalStore.open(store)
+    with store.session() as holder, holder.transaction():
+        holder.execute("LOCK TABLE beads")
+        call = asyncio.create_task(adapter.create_epic(BeadSpec(title="x", creator="y")))
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        while holder.execute(waiting).fetchone() == (0,):
+            await asyncio.sleep(0.01)
+        await adapter.close()
+        with pytest.raises(SlotUnavailable):
+            await call
+    assert (await (await LocalStore.open(store)).list()).items == ()
+    await store.remove()

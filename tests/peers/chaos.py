@@ -114,6 +114,20 @@ async def _entries(client: AsyncBoxClient) -> set[str]:
             return found
 
 
+async def _write_pod(client: AsyncBoxClient, name: str) -> None:
+    await client.pods.write(f"chaos/{name}", name.encode())
+
+
+async def _pods(client: AsyncBoxClient) -> set[str]:
+    found, cursor = set(), None
+    while True:
+        members, cursor = await client.pods.list("chaos/", limit=500, cursor=cursor)
+        found |= {member.path.removeprefix("chaos/") for member in members}
+        if cursor is None:
+            return found
+
+
+PODS = Load("pods", _write_pod, _pods)
 BEADS = Load("beads", _write_bead, _beads)
 MEMORY = Load("memory", _write_entry, _entries)
 
