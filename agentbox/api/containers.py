@@ -1,5 +1,6 @@
 """A container of pods as a document: Turtle (LDP 1.0), JSON-LD (expanded form), or the page itself as JSON."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -12,8 +13,10 @@ LDP = "http://www.w3.org/ns/ldp#"
 DCT = "http://purl.org/dc/terms/"
 POSIX = "http://www.w3.org/ns/posix/stat#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
+MEDIA = "http://www.w3.org/ns/iana/media-types/"  # the class of what has a media type, as Solid servers name it
 CONTAINER_LINKS = (f'<{LDP}BasicContainer>; rel="type"', f'<{LDP}Resource>; rel="type"')
 OBJECT_LINKS = (f'<{LDP}Resource>; rel="type"',)
+_ESSENCE = re.compile(r"[a-z0-9!&$^_.+-]+/[a-z0-9!&$^_.+-]+")  # RFC 6838 4.2, without #
 _PREFIXES = f"@prefix ldp: <{LDP}>.\n@prefix dct: <{DCT}>.\n@prefix posix: <{POSIX}>.\n@prefix xsd: <{XSD}>.\n"
 
 
@@ -29,8 +32,16 @@ def turtle(path: str, page: Page[PodMeta]) -> bytes:
     return (text + "".join(map(_member, page.items))).encode()
 
 
+def _kinds(meta: PodMeta) -> list[str]:
+    """Its classes. A media type that no IRI can hold is left out."""
+    if meta.kind == "container":
+        return [f"{LDP}Container", f"{LDP}Resource"]
+    essence = meta.content_type.partition(";")[0].strip().lower()
+    return [f"{LDP}Resource", *([f"{MEDIA}{essence}#Resource"] if _ESSENCE.fullmatch(essence) else [])]
+
+
 def _member(meta: PodMeta) -> str:
-    kinds = "ldp:Container, ldp:Resource" if meta.kind == "container" else "ldp:Resource"
+    kinds = ", ".join(f"<{kind}>" for kind in _kinds(meta))
     size = "" if meta.size is None else f";\n    posix:size {meta.size}"
     return f'<{_iri(meta.path)}> a {kinds}{size};\n    dct:modified "{to_wire(meta.modified_at)}"^^xsd:dateTime.\n'
 
@@ -43,10 +54,9 @@ def json_ld(path: str, page: Page[PodMeta]) -> list[dict[str, Any]]:
 
 
 def _node(meta: PodMeta) -> dict[str, Any]:
-    kinds = [f"{LDP}Container", f"{LDP}Resource"] if meta.kind == "container" else [f"{LDP}Resource"]
     at = {"@type": f"{XSD}dateTime", "@value": to_wire(meta.modified_at)}
     size = {} if meta.size is None else {f"{POSIX}size": [{"@value": meta.size}]}
-    return {"@id": _iri(meta.path), "@type": kinds, f"{DCT}modified": [at], **size}
+    return {"@id": _iri(meta.path), "@type": _kinds(meta), f"{DCT}modified": [at], **size}
 
 
 # Media type -> the document of a page; the first is what a client gets that does not care (LDP 1.0, 4.3.2.2).

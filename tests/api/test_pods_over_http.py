@@ -159,6 +159,7 @@ def test_a_container_is_told_as_asked(http: httpx.Client, folder: str) -> None:
     assert turtle.headers["content-type"] == "text/turtle"
     assert f"ldp:contains </v1/pods/{folder}odd%20name%C3%A9>" in turtle.text
     assert "posix:size 3" in turtle.text
+    assert "<http://www.w3.org/ns/iana/media-types/application/octet-stream#Resource>" in turtle.text
     assert 'rel="type"' in turtle.headers["link"]
     linked = http.get(folder, headers={"Accept": "text/turtle;q=0.1, application/ld+json"}).json()
     members = {one["@id"] for one in linked[0]["http://www.w3.org/ns/ldp#contains"]}

@@ -51,9 +51,8 @@ async def _of_box(line: Line) -> Facts:
     """An agentbox keeps P1 to P11 itself; what patches its own class takes it says."""
     told = await line.ask("OPTIONS", _ABSENT, method="open", again=True)
     patches = types_of(told.headers, "accept-patch")
-    return Facts(
-        Facts().capabilities | {"etag.strong", "etag.on_write", "range"} | _patch(patches, emulated=False), patches
-    )
+    known = Facts().capabilities | {"etag.strong", "etag.on_write", "range"}
+    return Facts(capabilities=known | _patch(patches, emulated=False), patches=patches, strict=True)
 
 
 async def _of_server(line: Line, put: httpx.Response) -> Facts:

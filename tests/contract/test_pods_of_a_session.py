@@ -1,0 +1,56 @@
+"""Self-federation: pods of box B, which it has from a session with box A, keep the contract of the slot. B's root container is
+a folder of A's that its token is bound to."""
+
+import pytest
+import pytest_asyncio
+
+from agentbox.adapters.errors import NotFound, ValidationError
+from agentbox.client.aio import AsyncBoxClient
+from agentbox.testing.api_box import TOKEN
+from agentbox.testing.contracts.pods import OPTIONS, PodsContract
+from agentbox.testing.contracts.pods_common import body_of, paths_of
+from agentbox.testing.federated_store import FederatedStore
+
+
+@pytest_asyncio.fixture
+async def store(tmp_path, clock):
+    made = FederatedStore("pods", "external-solid", tmp_path, served="local-fs", clock=clock, options=OPTIONS)
+    await made.serve()
+    yield made
+    await made.end()
+
+
+@pytest_asyncio.fixture
+async def adapter(store):
+    return await store.open()
+
+
+class TestOfASession(PodsContract):
+    pass
+
+
+class TestOfASession(PodsContract):
+    async def test_P14_the_root_container_is_the_box_s_own(self, store, adapter):
+        """What lies there is below the box's folder at the host, and what lies beside is not seen."""
+        assert (await adapter.list()).items == ()
+        await adapter.write("a/b", b"1", content_type="text/plain; x=y")
+        async with AsyncBoxClient(store.url, token=TOKEN) as operator:
+            await operator.pods.write("boxes/other", b"2")
+            members, _ = await operator.pods.list("boxes/")
+            mine = next(meta.path for meta in members if meta.kind == "container")
+            assert await operator.pods.read(f"{mine}a/b") == b"1"
+        assert await paths_of(adapter) == ["a/"]
+        (member,) = (await adapter.list("a/")).items
+        assert (member.content_type, member.size) == ("text/plain", 1)
+
+    async def test_P13_nothing_leads_out_of_the_root_container(self, adapter):
+        """The token is bound to it; a path that leads out is no path."""
+        for path in ("../other", "%2e%2e/other", "/v1/pods/boxes/other"):
+            with pytest.raises((ValidationError, NotFound)):
+                await adapter.read(path)
+
+    async def test_P13_private_data_that_the_host_masks_gives_another_tag(self, adapter):
+        """Then the host tells no tag, and the object is asked for: what is told is what is there."""
+        meta, _ = await adapter.write("a", b"mail to someone@example.org", content_type="text/plain")
+        assert meta == await adapter.head("a")
+        assert meta.size == len(await body_of(adapter, "a"))
