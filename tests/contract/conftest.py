@@ -1,7 +1,10 @@
 """What every contract suite needs. A skip in a suite is a failure."""
 
 import pytest
+import pytest_asyncio
 from postgres_server import running
+from solid_server import running as running_solid
+from solid_store import SolidStore
 
 from agentbox.testing.clock import ManualClock
 
@@ -23,6 +26,23 @@ def postgres():
     """A server for all; a test that stops it starts it again."""
     with running() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def solid():
+    """A Community Solid Server for all; one that a test killed is started again."""
+    with running_solid() as server:
+        yield server
+
+
+@pytest_asyncio.fixture
+async def solid_store(solid, tmp_path, clock):
+    """A root container of its own there, behind a relay."""
+    solid.start()
+    made = SolidStore(solid, tmp_path, clock=clock)
+    async with made.line:
+        yield made
+        await made.close_all()
 
 
 @pytest.hookimpl(wrapper=True)

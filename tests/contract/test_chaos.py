@@ -4,13 +4,15 @@ restarts anything. `bench/chaos.py` is the long form."""
 import asyncio
 
 import pytest
-from chaos import BEADS, MEMORY, Database, box_with, harass, over_http, served_beads
+from chaos import BEADS, MEMORY, PODS, Database, box_with, harass, over_http, served_beads
 from postgres_server import running
 from postgres_store import PostgresStore
 
 from agentbox.adapters.beads.contract import BeadSpec
 from agentbox.adapters.errors import SlotUnavailable
 from agentbox.testing.local_store import LocalStore
+
+from agentbox.testing.faults import FaultProxy
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +61,15 @@ async def test_a_call_that_a_close_cuts_off_has_a_type(database, tmp_path):
             await call
     assert (await (await LocalStore.open(store)).list()).items == ()
     await store.remove()
+
+
+async def test_a_solid_server_that_is_killed_loses_nothing(solid, tmp_path):
+    """Community Solid Server, by SIGKILL; its objects are files."""
+    solid.start()
+    async with FaultProxy(solid.port, solid.relay_port) as line:
+        box = box_with(tmp_path, "pods", "external-solid", {}, endpoint=f"{line.url}/chaos/", auth="none")
+        await asyncio.to_thread(box.__enter__)  # the relay is served meanwhile
+        try:
+            await tried(box, PODS, solid)
+        finally:
+            await asyncio.to_thread(box.__exit__, None, None, None)

@@ -1,27 +1,24 @@
 """pods external-solid keeps the contract of the slot on a real Community Solid Server."""
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 import pytest_asyncio
-from solid_server import running
-from solid_store import SolidStore
 
+from agentbox.adapters.base import Deps
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import BackendError, PreconditionFailed, UnsupportedPatch, ValidationError
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.pods.external_solid import ExternalSolidPods
+from agentbox.testing.contracts.common import refused
 from agentbox.testing.contracts.pods import PodsContract
+from agentbox.testing.contracts.pods_common import JSON, body_of, paths_of
 
 
-@pytest.fixture(scope="module")
-def server():
-    """One for all; a test that kills it is followed by a start."""
-    with running() as made:
-        yield made
-
-
-@pytest_asyncio.fixture
-async def store(server, tmp_path, clock):
-    server.start()
-    made = SolidStore(server, tmp_path, clock=clock)
-    async with made.line:
-        yield made
-        await made.close_all()
+@pytest.fixture
+def store(solid_store):
+    return solid_store
 
 
 @pytest_asyncio.fixture
@@ -39,3 +36,122 @@ class TestCommunitySolidServer(PodsContract):
             file = store.directory / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
+
+    async def test_P13_what_the_server_can_is_asked(self, adapter):
+        """Community Solid Server tells no tag after a write, and takes no JSON Patch but two others; nothing of it is guessed."""
+        assert adapter.capabilities == {"etag.strong", "range", "list.paged", "patch.json", "patch.n3"}
+
+    async def test_P13_the_server_s_own_resources_are_no_objects(self, adapter):
+        """A description of `a` could be written as `a.meta`."""
+        await adapter.write("a", b"1")
+        for call in (adapter.write("a.meta", b"x"), adapter.read("a.meta"), adapter.patch("a.meta", b"[]")):
+            await refused(ValidationError, call)
+
+    async def test_P13_a_body_of_many_pieces_comes_in_pieces(self, store):
+        """3 MiB, both ways; one that is dropped half read keeps no connection."""
+        body = bytes(range(256)) * (12 << 10)
+
+        async def pieces():
+            for start in range(0, len(body), 100_000):
+                yield body[start : start + 100_000]
+
+        adapter = await store.with_options(max_object=4 << 20).open()
+        await adapter.write("a", pieces())
+        assert await body_of(adapter, "a") == body
+        assert await body_of(adapter, "a", byte_range=(1 << 20, (2 << 20) + 5)) == body[1 << 20 : (2 << 20) + 6]
+        for _ in range(120):  # more than the pool has
+            found = await adapter.read("a")
+            await anext(found.body)
+            del found
+            await asyncio.sleep(0)
+        assert (await adapter.head("a")).size == len(body)
+
+    async def test_P14_names_that_the_server_encodes_twice_are_told_right(self, adapter):
+        """Those that hold what no file of Windows may."""
+        names = ["urn:a:b", "2026-01-01T00:00:00Z", 'a"b', "a<b>|c?*", "100%"]
+        for name in names:
+            await adapter.write(f"c/{name}", b"")
+        assert await paths_of(adapter, "c/") == sorted(f"c/{name}" for name in names)
+
+    async def test_P15_a_patch_that_meets_others_gives_up(self, store, adapter):
+        """After five rounds, and changes nothing."""
+        await adapter.write("a", b"[]", content_type=JSON)
+        other, rounds = await store.open(), 0
+        real = adapter._put
+
+        async def late(path, content, kind, wanted):
+            nonlocal rounds
+            rounds += 1
+            await other.write("a", b"[%d]" % rounds, content_type=JSON)
+            return await real(path, content, kind, wanted)
+
+        adapter._put = late
+        await refused(PreconditionFailed, adapter.patch("a", b'[{"op":"add","path":"/-","value":0}]'))
+        assert (rounds, await body_of(adapter, "a")) == (5, b"[5]")
+
+
+async def answering(*lines: str) -> asyncio.Server:
+    """A server that gives each request that answer; one for PUT may be given second."""
+
+    async def serve(reader, writer):
+        asked = await reader.readuntil(b"\r\n\r\n")
+        line = lines[-1 if asked.startswith(b"PUT") else 0]
+        writer.write(f"HTTP/1.1 {line}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    return await asyncio.start_server(serve, "127.0.0.1", 0)
+
+
+async def opened(store, *lines):
+    """An instance over such a server."""
+    server = await answering(*lines)
+    endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/pod/"
+    made = ExternalSolidPods(
+        replace(store.cfg, options={**store.cfg.options, "endpoint": endpoint}), Deps(metrics=Metrics())
+    )
+    return server, made
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["302 Found\r\nLocation: http://192.0.2.1/pod/", "307 Temporary Redirect\r\nLocation: /elsewhere/"],
+)
+async def test_P13_a_redirect_of_a_write_is_refused(solid_store, line):
+    """To another origin, and to another address of its own."""
+    server, made = await opened(solid_store, line)
+    async with server:
+        await refused(BackendError, made.open(Deadline.after(5)))
+
+
+async def test_P13_a_redirect_to_another_origin_is_refused_for_reading(solid_store):
+    """A token would go with it."""
+    server, made = await opened(solid_store, "302 Found\r\nLocation: http://localhost:1/pod/", "403 Forbidden")
+    async with server:
+        error = await refused(BackendError, made.open(Deadline.after(5)))
+    assert "another origin" in error.message
+
+
+async def test_P15_without_a_strong_tag_nothing_is_patched(solid_store):
+    """A server whose tags are weak, or that has none."""
+    server, made = await opened(solid_store, '200 OK\r\nETag: W/"1"\r\nContent-Type: application/json')
+    async with server:
+        await made.open(Deadline.after(5))
+        assert made.capabilities == {"list.paged"}
+        await refused(UnsupportedPatch, made.patch("a", b"[]"))
+        await made.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"endpoint": "http://192.0.2.1/"},
+        {"endpoint": ""},
+        {"endpoint": "http://127.0.0.1/?a=b"},
+        {"auth": "solid-oidc"},
+        {"auth": "nip98"},
+    ],
+)
+async def test_P13_what_may_not_be_used(solid_store, change):
+    """Plain http leaves no machine; a way to log in that is not there yet is told by its key."""
+    await refused(BackendError, solid_store.with_options(**change).open())

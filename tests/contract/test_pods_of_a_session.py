@@ -26,10 +26,13 @@ async def adapter(store):
 
 
 class TestOfASession(PodsContract):
-    pass
+    async def fill(self, store, adapter, paths):
+        """As files of the host, which adopts them: a thousand requests take longer than all the rest."""
+        await adapter.write(paths[0], b"")
+        (folder,) = (store.directory / "objects/boxes").iterdir()
+        for path in paths[1:]:
+            (folder / path).touch()
 
-
-class TestOfASession(PodsContract):
     async def test_P14_the_root_container_is_the_box_s_own(self, store, adapter):
         """What lies there is below the box's folder at the host, and what lies beside is not seen."""
         assert (await adapter.list()).items == ()
