@@ -13,7 +13,7 @@ class FaultProxy:
     still to be broken."""
 
     def __init__(self, target: int, port: int = 0) -> None:
-        self._target, self._port = target, port
+        self.target, self._port = target, port  # the next connection goes to the target
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.lose = 0  # replies to be dropped: the peer did what it was asked, and nobody hears of it
@@ -52,7 +52,7 @@ class FaultProxy:
                 self.refuse -= 1
                 return
             with suppress(ConnectionError):  # nobody is there: the one below sees its connection end
-                above = await asyncio.open_connection("127.0.0.1", self._target)
+                above = await asyncio.open_connection("127.0.0.1", self.target)
                 try:
                     await self._relay((reader, writer), above)
                 finally:
@@ -109,7 +109,7 @@ class FaultProxy:
 
     async def _repeat(self, request: bytes) -> None:
         """Sends it on a connection of its own, and waits for the beginning of the reply."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._target)
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.target)
         try:
             writer.write(request)
             await writer.drain()

@@ -39,14 +39,15 @@ def install() -> None:
 
 
 class SolidServer:
-    """One server, which believes that its address is `url`: a relay of the test passes on to `port`. `start` and `stop` as
-    often as wanted; `remove` at the end."""
+    """One server, which believes that its address is `url`: a relay of the test passes on to `port`, which may be another after
+    each `start`. `start` and `kill` as often as wanted; `remove` at the end."""
 
     def __init__(self) -> None:
         install()
         self.folder = Path(tempfile.mkdtemp(prefix="agentbox-solid-"))
         self.port, self.relay_port = free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        self._next: tuple[int, subprocess.Popen[bytes]] | None = None
 
     @property
     def url(self) -> str:
@@ -63,29 +64,36 @@ class SolidServer:
 
     def start(self) -> None:
         """Returns once it answers. Raises RuntimeError with its log when it does not."""
-        self.begin()
+        if self.running:
+            return
+        if self._next is None:
+            self.prepare()
+        assert self._next is not None
+        (self.port, self._process), self._next = self._next, None
+
+    def prepare(self) -> None:
+        """Starts one on the same files beside, which the next `start` takes: a start lasts seconds."""
+        port = free_port()
+        process = self._begun(port)
+        self._next = port, process
         until = time.monotonic() + _START_SECONDS
         with httpx.Client(trust_env=False, timeout=5) as client:
-            while not self.answers(client):
-                if not self.running or time.monotonic() > until:
+            while not self._answers(client, port):
+                if process.poll() is not None or time.monotonic() > until:
                     raise RuntimeError(f"the Solid server did not start: {(self.folder / 'log').read_text()[-2000:]}")
                 time.sleep(0.05)
 
-    def begin(self) -> None:
-        """Starts it, and does not wait."""
-        if self.running:
-            return
+    def _begun(self, port: int) -> subprocess.Popen[bytes]:
         self.files.mkdir(exist_ok=True)
         script = MODULES / "@solid/community-server/bin/server.js"
-        argv = ["node", str(script), "-c", str(HERE / "config.json"), "-f", str(self.files), "-p", str(self.port), "-b", f"{self.url}/", "-l", "warn"]  # fmt: skip
+        argv = ["node", str(script), "-c", str(HERE / "config.json"), "-f", str(self.files), "-p", str(port), "-b", f"{self.url}/", "-l", "warn"]  # fmt: skip
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(argv, cwd=HERE, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            return subprocess.Popen(argv, cwd=HERE, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
-    def answers(self, client: httpx.Client) -> bool:
+    def _answers(self, client: httpx.Client, port: int) -> bool:
         """Whether it serves its root container."""
         try:
-            headers = {"Host": f"127.0.0.1:{self.relay_port}"}
-            return client.head(f"http://127.0.0.1:{self.port}/", headers=headers).is_success
+            return client.head(f"http://127.0.0.1:{port}/", headers={"Host": f"127.0.0.1:{self.relay_port}"}).is_success
         except httpx.TransportError:
             return False
 
@@ -97,8 +105,11 @@ class SolidServer:
             process.wait()
 
     def remove(self) -> None:
-        """Ends it and deletes its folder."""
+        """Ends it, and what was prepared, and deletes its folder."""
         self.kill()
+        if self._next is not None:
+            (self.port, self._process), self._next = self._next, None
+            self.kill()
         shutil.rmtree(self.folder)
 
 
