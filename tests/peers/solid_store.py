@@ -7,9 +7,11 @@ from typing import Any
 from solid_server import SolidServer
 
 from agentbox.adapters.base import Clock
-from agentbox.testing.contracts.pods import OPTIONS
 from agentbox.testing.faults import FaultProxy
 from agentbox.testing.local_store import LocalStore
+
+
+CAP = 256 << 10  # of one object: that of the suite, which is not imported before its asserts are rewritten
 
 
 class SolidStore(LocalStore):
@@ -18,7 +20,7 @@ class SolidStore(LocalStore):
     def __init__(self, server: SolidServer, prefix: Path, *, clock: Clock | None = None, **options: Any) -> None:
         self.name = f"t-{uuid.uuid4().hex}"
         endpoint = f"{server.url}/{self.name}"
-        given = {"endpoint": endpoint, "auth": "none", "max_object": OPTIONS["max_object"], **options}
+        given = {"endpoint": endpoint, "auth": "none", "max_object": CAP, **options}
         super().__init__("pods", "external-solid", prefix, clock=clock, options=given)
         self.server = server
         self.line = FaultProxy(server.port, server.relay_port)
