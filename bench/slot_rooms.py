@@ -68,8 +68,7 @@ class Room:
 @contextlib.contextmanager
 def solid() -> Iterator[SolidServer]:
     """A Community Solid Server without a relay before it."""
-    server = SolidServer()
-    server.relay_port = server.port
+    server = SolidServer(relayed=False)
     try:
         server.start()
         yield server

@@ -10,9 +10,8 @@ from postgres_store import PostgresStore
 
 from agentbox.adapters.beads.contract import BeadSpec
 from agentbox.adapters.errors import SlotUnavailable
-from agentbox.testing.local_store import LocalStore
-
 from agentbox.testing.faults import FaultProxy
+from agentbox.testing.local_store import LocalStore
 
 
 @pytest.fixture(scope="module")

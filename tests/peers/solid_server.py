@@ -42,10 +42,13 @@ class SolidServer:
     """One server, which believes that its address is `url`: a relay of the test passes on to `port`, which may be another after
     each `start`. `start` and `kill` as often as wanted; `remove` at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, relayed: bool = True) -> None:
+        """Without a relay its port stays, and `url` is its own address."""
         install()
+        self._relayed = relayed
         self.folder = Path(tempfile.mkdtemp(prefix="agentbox-solid-"))
-        self.port, self.relay_port = free_port(), free_port()
+        self.port = free_port()
+        self.relay_port = free_port() if relayed else self.port
         self._process: subprocess.Popen[bytes] | None = None
         self._next: tuple[int, subprocess.Popen[bytes]] | None = None
 
@@ -73,7 +76,7 @@ class SolidServer:
 
     def prepare(self) -> None:
         """Starts one on the same files beside, which the next `start` takes: a start lasts seconds."""
-        port = free_port()
+        port = free_port() if self._relayed else self.port
         process = self._begun(port)
         self._next = port, process
         until = time.monotonic() + _START_SECONDS

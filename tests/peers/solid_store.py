@@ -10,7 +10,6 @@ from agentbox.adapters.base import Clock
 from agentbox.testing.faults import FaultProxy
 from agentbox.testing.local_store import LocalStore
 
-
 CAP = 256 << 10  # of one object: that of the suite, which is not imported before its asserts are rewritten
 
 
