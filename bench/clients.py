@@ -218,7 +218,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--clients", type=int, default=200)
-    parser.add_argument("--rate", type=float, default=1.0, help="requests a second of each client")
+    parser.add_argument("--rate", type=float, default=0.5, help="requests a second of each client")
     parser.add_argument("--runs", type=int, help="not used: the load lasts --seconds")
     parser.add_argument("--out", type=Path, help="keep the samples in this file, not in bench/results")
     given = parser.parse_args()
