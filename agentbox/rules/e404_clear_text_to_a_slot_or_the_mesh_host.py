@@ -11,6 +11,7 @@ CODE, SINCE = "E404", "0.1"
 TITLE = "clear text to a slot or the mesh host"
 WHY = """Tokens and records would be readable on the way. The slot refuses such an address at boot, so the box would
 not become ready."""
+_COMMAND = "adapters.orchestrator.command"
 READS = (
     "mesh.mode",
     "mesh.host_url",
@@ -19,6 +20,7 @@ READS = (
     "adapters.memory.endpoint",
     "adapters.events.endpoint",
     "adapters.orchestrator.endpoint",
+    _COMMAND,
 )
 BAD = """
 [mesh]
@@ -37,12 +39,14 @@ beads.use = "external-http"
 
 
 def check(view: View) -> Iterator[Finding]:
-    """One finding a key."""
+    """One finding a key, and one for each word of the bridge's command that is such an address."""
     keys = [f"adapters.{slot}.endpoint" for slot in SLOTS]
     if view["mesh.mode"] == "client":
         keys.insert(0, "mesh.host_url")
-    for key in keys:
-        if (host := clear_text_host(view[key])) is not None and not is_loopback(host):
+    asked = [(key, view[key]) for key in keys]
+    asked += [(_COMMAND, word.removeprefix("--url=")) for word in view[_COMMAND]]
+    for key, text in asked:
+        if (host := clear_text_host(text)) is not None and not is_loopback(host):
             yield view.finding(
                 key,
                 message=f"{key} sends tokens and records to {host} in the clear",
