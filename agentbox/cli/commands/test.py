@@ -31,12 +31,8 @@ class Suite:
     containers: bool = False
 
 
-_SHARED: Final = (
-    "-n",
-    "3",
-    "--dist",
-    "loadfile",
-)  # these tests mostly wait; a file's boxes and servers stay in one process
+_SHARED: Final = ("-n", "3", "--dist", "loadfile")
+"""These tests mostly wait; a file's boxes and servers stay in one process."""
 
 
 def _pytest(*folders: str) -> tuple[str, ...]:
@@ -46,7 +42,7 @@ def _pytest(*folders: str) -> tuple[str, ...]:
 SUITES = (
     Suite("lint", (("-m", "ruff", "check", "."), ("-m", "ruff", "format", "--check", "."), ("-m", "mypy", "agentbox"))),
     Suite("unit", (_pytest(*_SHARED, "tests/unit", "tests/rules", "tests/golden", "tests/meta", "tests/api"),)),
-    Suite("contract", (_pytest(*_SHARED, "tests/contract"),)),
+    Suite("contract", (_pytest(*_SHARED, "tests/contract", "tests/mesh"),)),
     Suite("nix", (_pytest("tests/nix"),), containers=True),
     Suite("runtime", (_pytest("tests/runtime-contract"),), containers=True),
     Suite("features", (_pytest("tests/features"),), containers=True),
@@ -63,7 +59,8 @@ SUITES = (
 def command(cli: Cli, names: tuple[str, ...], every: bool, some: tuple[str, ...], yes: bool) -> int:
     """Run the test suites NAMES (default: all). Exit 1 if one fails.
 
-    lint: style, types, layers. unit: fast. contract: every adapter against its clauses. nix: builds. runtime: real boxes.
+    lint: style, types, layers. unit: fast. contract: every adapter against its clauses, meshes. nix: builds. runtime: real
+    boxes.
     features: a box with an optional feature, a small one (a minute) unless --all or --feature says which; --all takes some
     two hours and 15 GB of free disk, keeps each row as soon as it is known, and after Ctrl-C goes on where it was.
     e2e: the commands as an operator types them: a real package's own test suite, disasters, kills, interrupts.
