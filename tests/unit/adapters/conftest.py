@@ -13,7 +13,7 @@ from agentbox.settings import Paths
 
 # Seconds; the checks come fast, while opening and health keep times that a busy machine holds.
 FAST = Timing(
-    open=1.0, loser_close=2.0, health_every=0.1, health=2.0, retry_floor=0.01, retry_first=0.05, retry_cap=0.1
+    open=2.0, loser_close=2.0, health_every=0.1, health=2.0, retry_floor=0.01, retry_first=0.05, retry_cap=0.1
 )
 LOCAL = {"beads": "local-sqlite", "pods": "off", "memory": "off", "events": "local-jsonl", "orchestrator": "off"}
 

@@ -1,5 +1,6 @@
 """The build tools: read out of Debian packages and hashed without Nix, as Nix itself would."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def test_seed_folder_is_what_nix_stores(tmp_path: Path) -> None:
 def test_files_lie_where_nix_looks(tmp_path: Path) -> None:
     """The store path is known before a file is added, and adding it, even twice, makes just that path valid."""
     path = tmp_path / "some"
-    path.write_bytes(str(tmp_path).encode())
+    path.write_bytes(os.urandom(32))  # a path of an earlier run may be valid still
     entry = Entry(name="a", version="1", file="a+b_1.deb", size=path.stat().st_size, sha256=file_sha256(path))
     place = nixstore.flat_path(entry)
     assert nixstore.valid([place]) == frozenset()
@@ -90,7 +91,7 @@ def test_roots_hold_exactly_what_is_asked(tmp_path: Path) -> None:
     places = []
     for name in ("one", "two"):
         path = tmp_path / name
-        path.write_bytes(f"{tmp_path}{name}".encode())
+        path.write_bytes(os.urandom(32))
         entry = Entry(name=name, version="1", file=name, size=path.stat().st_size, sha256=file_sha256(path))
         nixstore.add_files([(entry, path)])
         places.append(nixstore.flat_path(entry))
