@@ -112,7 +112,7 @@ def test_rc_032_one_image_alone_and_federated(
         box = client(second(block("toml", 1).replace(PUBLIC, base)))
         box.start()
         box.wait_ready()
-        docker("cp", str(certificate), f"{box.name}:/workspace/mesh-ca.pem")
+        docker("cp", str(certificate), f"{box.name}:/var/lib/agentbox/mesh-ca.pem")
         box.call("POST", "/v1/mesh/join")
         status = wait_for(lambda: (found := mesh(box))["state"] == "active" and found, 60, lambda: str(mesh(box)))
         wait_for(lambda: box.get("/health").json["adapters"]["beads"]["state"] == "ok", 30, lambda: str(mesh(box)))
