@@ -67,6 +67,12 @@ CASES = {
         {},
         "the journal of agentbox is 85% full",
     ),
+    "AgentboxEventsUndelivered": Case(
+        {"agentbox_events_oldest_undelivered_seconds": "400x20"},
+        {"agentbox_events_oldest_undelivered_seconds": "200x20"},
+        {},
+        "the sink of agentbox has had no event for 6m 40s",
+    ),
     "AgentboxJournalLost": Case(
         {'agentbox_journal_lost_total{reason="slot-unavailable"}': "0x17 1x3"},
         {'agentbox_journal_lost_total{reason="slot-unavailable"}': "3x20"},
