@@ -4,27 +4,16 @@ While it is under way the store's model is called `<old>, in part <new>`, which 
 open, is refused. Progress is in the store itself, written with each batch.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from agentbox.adapters.base import SlotConfig
 from agentbox.adapters.errors import AdapterDisabled
 from agentbox.adapters.memory.contract import Embedder
 from agentbox.adapters.memory.embedder import NAME, Lazy, find
+from agentbox.adapters.memory.renewable import IN_PART, Renewable
 
 BATCH = 200  # entries a commit
-IN_PART = ", in part "
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """Where a pass goes on. `stored` is the model that the store names, "" for one that holds no vector yet."""
-
-    stored: str
-    after: int  # number of the last entry that is done
-    done: int
-    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +24,6 @@ class Report:
     new: str
     rewritten: int
     resumed: int
-
-
-class Renewable(Protocol):
-    """A store whose vectors can be rewritten, opened for that only."""
-
-    async def open(self) -> None: ...
-    async def close(self) -> None: ...
-    async def begin(self, embedder: Embedder) -> Begun: ...
-    async def texts(self, after: int, most: int) -> Sequence[tuple[int, str]]: ...
-
-    async def write(self, embedder: Embedder, after: int, vectors: Sequence[tuple[int, bytes | None]]) -> int:
-        """Where it stands then: another pass may have been faster. None is written unless it stood at `after`."""
-        ...
-
-    async def finish(self, embedder: Embedder, files: str) -> None: ...
 
 
 async def reembed(cfg: SlotConfig, say: Callable[[int, int], None]) -> Report:
@@ -83,11 +57,6 @@ async def _pass(store: Renewable, embedder: Embedder, lazy: Lazy, say: Callable[
         say(done, begun.total)
     await store.finish(embedder, lazy.files)
     return Report(old, embedder.model_id, done - begun.done, begun.done)
-
-
-def under_way(stored: str, new: str) -> str:
-    """What the store's model is called while a pass is under way."""
-    return f"{stored.partition(IN_PART)[0]}{IN_PART}{new}"
 
 
 def _store(cfg: SlotConfig) -> Renewable:

@@ -6,7 +6,7 @@ import apsw
 
 from agentbox.adapters.base import SlotConfig
 from agentbox.adapters.memory.contract import Embedder
-from agentbox.adapters.memory.reembed import Begun, under_way
+from agentbox.adapters.memory.renewable import Begun, under_way
 from agentbox.adapters.memory.schema import MIGRATIONS
 from agentbox.adapters.sqlite import Database, row, rows
 

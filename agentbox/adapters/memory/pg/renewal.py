@@ -7,7 +7,7 @@ from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.memory.contract import Embedder
 from agentbox.adapters.memory.pg.rows import vector_text
 from agentbox.adapters.memory.pg.schema import MIGRATIONS, with_vector
-from agentbox.adapters.memory.reembed import Begun, under_way
+from agentbox.adapters.memory.renewable import Begun, under_way
 from agentbox.adapters.postgres import Connection, Postgres, row, rows
 
 _OPEN_SECONDS = 10.0
