@@ -68,18 +68,23 @@ def host() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def keep(bench: str, claims: Sequence[Claim], out: Path | None = None) -> Path:
+def keep(bench: str, claims: Sequence[Claim], out: Path | None = None, *, only: str = "") -> Path:
     """Writes `results/<bench>.json`, or `out`, and prints a table; a claim whose peer was measured too says how many times its
-    median it took."""
+    median it took. With `only`, rows whose names begin so are replaced, each with the host it was measured on; the file keeps the
+    others, and its own host."""
     RESULTS.mkdir(exist_ok=True)
     rows = [claim.summary() for claim in claims]
     medians = {row["name"]: row["median"] for row in rows}
     for row in rows:
         if row["peer"] in medians:
             row["times_the_peer"] = float(f"{row['median'] / medians[row['peer']]:.3g}")
-    target = out or RESULTS / f"{bench}.json"
-    lines = ",\n".join(json.dumps(row, sort_keys=True, separators=(",", ":")) for row in rows)
-    head = f'"bench": {json.dumps(bench)},\n"host": {json.dumps(host(), sort_keys=True)}'
+    target, at, kept = out or RESULTS / f"{bench}.json", host(), []
+    if only and target.exists():
+        before = json.loads(target.read_text())
+        kept = [row for row in before["claims"] if not row["name"].startswith(only)]
+        rows, at = [{**row, "host": at} for row in rows], before["host"]
+    lines = ",\n".join(json.dumps(row, sort_keys=True, separators=(",", ":")) for row in kept + rows)
+    head = f'"bench": {json.dumps(bench)},\n"host": {json.dumps(at, sort_keys=True)}'
     target.write_text(f'{{{head},\n"claims": [\n{lines}\n]}}\n')
     for row in rows:
         bound = f"  must {row['must_p95']:g}" if row["must_p95"] is not None else ""

@@ -5,6 +5,8 @@ import asyncio
 
 import pytest
 from chaos import BEADS, MEMORY, PODS, Database, box_with, harass, over_http, served_beads
+from chaos_agents import Agents, Bridge, over_bridge
+from chaos_sink import away, over_sink, sink_at
 from postgres_server import running
 from postgres_store import PostgresStore
 
@@ -43,6 +45,25 @@ async def test_an_api_that_is_killed_loses_nothing(tmp_path):
         with peer.client() as client:
             titles = [bead["title"] for bead in client.call("list_beads", query={"limit": 500})["items"]]
         assert len(titles) == len(set(titles))
+
+
+async def test_V14_a_sink_that_is_killed_refuses_and_slows_nothing_and_gets_everything_once(tmp_path):
+    """Another box, by SIGKILL, away for a second: `ok` is the truth meanwhile, for no record waits for a minute."""
+    with sink_at(tmp_path / "sink") as sink, over_sink(tmp_path / "box", sink) as box:
+        out = await away(box, sink, kills=1, up=1.0, down=1.0, writers=4)
+    assert out.wrong(share=0.5) == []
+    assert out.acknowledged
+    assert out.behind > 1  # the sink was missed
+
+
+async def test_O17_a_bridge_that_is_killed_runs_no_request_twice(tmp_path):
+    """The child of a required slot, by SIGKILL: refused typed, named in `missing`, back by itself; each end is told once."""
+    with over_bridge(tmp_path) as box:
+        agents = Agents(box)
+        out = await harass(box, agents.load, Bridge(box), kills=1, up=1.0, down=0, writers=4)
+    assert agents.wrong(out) == []
+    assert out.refused
+    assert set(agents.ends.values()) == {"exit", "lost"}
 
 
 async def test_a_call_that_a_close_cuts_off_has_a_type(database, tmp_path):

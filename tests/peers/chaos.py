@@ -52,17 +52,19 @@ class Database:
 
 @dataclass(frozen=True)
 class Load:
-    """One kind of write, and how to read all of them back. Both raise ApiError."""
+    """One kind of write, and how to read all of them back. Both raise ApiError. `again`: what was refused is asked for once
+    more under its name until it is acknowledged; else under another."""
 
     slot: str
     write: Callable[[AsyncBoxClient, str], Awaitable[Any]]
     names: Callable[[AsyncBoxClient], Awaitable[set[str]]]
+    again: bool = False
 
 
 @dataclass
 class Outcome:
-    """What came of it. Seconds: from the kill to the word `degraded`, from the peer's return to the first write that was
-    acknowledged, and from then until `/ready` named nothing any more."""
+    """What came of it. Seconds: from the kill until `/ready` named the slot, from the peer's return to the first write that was
+    acknowledged, and from then until `/ready` did not name it any more."""
 
     acknowledged: set[str] = field(default_factory=set)
     found: set[str] = field(default_factory=set)
@@ -161,17 +163,18 @@ def over_http(prefix: Path, peer: ApiBox) -> ApiBox:
 async def harass(
     box: ApiBox, load: Load, peer: Peer, *, kills: int, up: float, down: float, writers: int = WRITERS
 ) -> Outcome:
-    """Writes all the time; kills the peer `kills` times, `up` seconds after it served again, for `down` seconds."""
+    """Writes all the time; kills the peer `kills` times, `up` seconds after it served again, for `down` seconds. `/ready` has to
+    name a required slot in `missing`, another in `degraded`."""
     out, stopped = Outcome(), asyncio.Event()
     last_ack = 0.0
     crew: list[asyncio.Task[None]] = []
     assert box.process is not None
-    pid = box.process.pid
+    pid, required = box.process.pid, box.plan.slots[load.slot].required
 
     async def writer(client: AsyncBoxClient) -> None:
         nonlocal last_ack
+        name = uuid.uuid4().hex
         while not stopped.is_set():
-            name = uuid.uuid4().hex
             begun = time.monotonic()
             try:
                 await load.write(client, name)
@@ -180,9 +183,11 @@ async def harass(
                 if error.code in ("", "internal"):
                     out.untyped.append(f"{error.status} {error}")
                 await asyncio.sleep(_PAUSE_SECONDS)
-                continue
-            out.acknowledged.add(name)
-            last_ack = max(last_ack, begun)  # what was under way at the return is no proof of it
+            else:
+                out.acknowledged.add(name)
+                last_ack = max(last_ack, begun)  # what was under way at the return is no proof of it
+            if name in out.acknowledged or not load.again:
+                name = uuid.uuid4().hex
 
     async def until(condition: Callable[[], Awaitable[bool]]) -> float:
         begun = time.monotonic()
@@ -199,11 +204,14 @@ async def harass(
         clients = [await stack.enter_async_context(AsyncBoxClient(box.url, token=TOKEN, timeout=30)) for _ in range(2)]
         watch, client = clients
 
-        async def degraded() -> bool:
-            return load.slot in (await watch.ready()).degraded
+        async def named() -> bool:
+            said = await watch.ready()
+            return (
+                any(f"adapter:{load.slot} " in one for one in said.missing) if required else load.slot in said.degraded
+            )
 
         async def cleared() -> bool:
-            return not await degraded()
+            return not await named()
 
         async def acknowledged_since(moment: float) -> bool:
             return last_ack > moment
@@ -213,7 +221,7 @@ async def harass(
             for _ in range(kills):
                 await asyncio.sleep(up)
                 await asyncio.to_thread(peer.kill)
-                out.told.append(await until(degraded))
+                out.told.append(await until(named))
                 await asyncio.sleep(down)
                 await asyncio.to_thread(peer.start)
                 moment = time.monotonic()
