@@ -25,6 +25,8 @@ from mutants.mutant import Mutant, instead, ready, start
 
 SECONDS = 2  # a check that looks away does so for longer, too
 SLOW_SLOT = {"AGENTBOX_TEST_DELAY_SLOT": f"orchestrator:{SECONDS}"}
+LONGER = 6  # than a whole boot takes on a busy machine
+SLOWER_SLOT = {"AGENTBOX_TEST_DELAY_SLOT": f"orchestrator:{LONGER}"}
 
 CALLS_GIT = module(
     "agentbox.boot.steps.p4_workspace",
@@ -72,8 +74,8 @@ MUTANTS = (
            {"files": {**emptied()["files"], **EVERY_PATH_IS_FINE}}),  # type: ignore[dict-item]
     Mutant("RC-008", "always-ready", partial(probes_are_distinct, seconds=SECONDS), "200 == 503",
            {"hooks": SLOW_SLOT, "files": ALWAYS_READY}),
-    Mutant("RC-008", "api-notifies-before-its-slots", partial(probes_are_distinct, seconds=SECONDS),
-           "sealed too early|bootstrap.done sentinel", {"hooks": SLOW_SLOT, "files": NOTIFIES_EARLY}),
+    Mutant("RC-008", "api-notifies-before-its-slots", partial(probes_are_distinct, seconds=LONGER),
+           "sealed too early|bootstrap.done sentinel", {"hooks": SLOWER_SLOT, "files": NOTIFIES_EARLY}),
     Mutant("RC-009", "program", partial(falls_for_a_killed_program, seconds=SECONDS), "agent-host in missing",
            {"files": CHECKS_PASS}, ready),
     Mutant("RC-009", "volume", partial(falls_for_a_full_volume, seconds=SECONDS), "'path not accessible: /workspace' in missing",
