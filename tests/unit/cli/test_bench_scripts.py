@@ -54,3 +54,21 @@ keep("x", [Claim("a", "ms", [1 / 3] * 1000), Claim("b", "ms", [2.0])], Path("out
     first, second = json.loads(text)["claims"]
     assert (first["samples"], first["n"], second["p95"]) == ([0.33333] * 1000, 1000, 2.0)
     assert len(text.splitlines()) < 10
+
+
+def test_a_part_that_is_measured_again_replaces_its_own_rows(tmp_path):
+    """The others stay, with the host of the file; what is new has its own."""
+    code = f"""
+import sys; sys.path.insert(0, {str(BENCH)!r})
+from pathlib import Path
+from measure import Claim, keep
+out = Path("out.json")
+keep("x", [Claim("a: one", "s", [1.0]), Claim("a: gone", "s", [1.0]), Claim("ab: one", "s", [2.0])], out)
+out.write_text(out.read_text().replace('"at": "', '"at": "before '))
+keep("x", [Claim("a: one", "s", [3.0])], out, only="a:")
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert [(row["name"], row["median"]) for row in found["claims"]] == [("ab: one", 2.0), ("a: one", 3.0)]
+    assert found["host"]["at"].startswith("before")
+    assert not found["claims"][1]["host"]["at"].startswith("before")
