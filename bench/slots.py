@@ -25,7 +25,7 @@ from slot_stream import stream_claims
 
 from agentbox.adapters.base import SLOTS
 from agentbox.adapters.errors import AdapterError
-from agentbox.adapters.registry import shipped
+from agentbox.adapters.registry import allowed
 
 LATENCY, WARM_UP, WORKERS, SECONDS = 2000, 200, 16, 10.0
 QUICK, SPAWN, ABROAD = (300, 2.0), 10, 4  # spawn: a tenth of the calls; external classes: a quarter
@@ -116,7 +116,7 @@ async def measure(prefix: Path, slots: list[str], runs: int, seconds: float) -> 
     """Every class of those slots."""
     claims, missed = await asyncio.to_thread(on_disk, prefix), []
     for slot in SLOTS:
-        for use in shipped(slot) if slot in slots else ():
+        for use in allowed(slot) if slot in slots else ():
             if use == "off":
                 continue
             async with room(slot, use, prefix / f"{slot}-{use}") as found:
