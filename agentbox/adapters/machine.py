@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -162,10 +162,8 @@ class SlotMachine:
             await self._try_again()
 
     async def _try_again(self) -> None:
-        try:
+        with suppress(OpenFailed):
             await self._connect()
-        except OpenFailed as error:
-            log.warning("slot.down", slot=self.cfg.slot, impl=self.cfg.use, reason=str(error))
 
     async def _connect(self) -> None:
         self._move("connecting")
@@ -229,6 +227,7 @@ class SlotMachine:
 
     async def _fall(self, reason: str) -> None:
         """Takes the slot down: a stand-in serves, the instance is closed, the next try is planned."""
+        log.warning("slot.down", slot=self.cfg.slot, impl=self.cfg.use, reason=reason)
         wait = self._timing.retry_wait(self._failures, resolve(self.cfg.slot, self.cfg.use).retry_least)
         self._failures += 1
         old = self._serving

@@ -1,9 +1,11 @@
 """Whatever goes wrong between a caller and a store, what was asked for is there once (slots.md 7)."""
 
 import pytest
+from postgres_store import PostgresStore
 
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.fault_work import WORK
+from agentbox.testing.faults import FaultProxy
 from agentbox.testing.faulty import FAULTS, Faulty
 from agentbox.testing.local_store import LocalStore
 
@@ -46,6 +48,34 @@ async def test_local_process(plan: str, tmp_path) -> None:
     finally:
         await store.close_all()
         box.stop()
+
+
+@pytest.fixture(params=["beads", "memory"])
+async def shared(request, postgres, tmp_path):
+    """A store of that slot in a schema of its own, on the server's real clock."""
+    made = PostgresStore(request.param, postgres, tmp_path, {"timeout_seconds": 2}).with_secrets(dsn=postgres.dsn())
+    yield made
+    await made.remove()
+
+
+async def test_external_pg(shared) -> None:
+    """All faults together, before classes that share one server."""
+    plain = await LocalStore.open(shared)
+    faulty = Faulty(plain, seed=7, plan=PLANS["all"])
+    await WORK[plain.slot](faulty, plain)
+    happened(faulty, "all")
+
+
+async def test_external_pg_over_a_bad_line(shared, postgres) -> None:
+    """Connections that are refused, cut, and whose replies are lost: a commit may have happened, and happens once."""
+    plain = await LocalStore.open(shared)
+    async with FaultProxy(postgres.port) as proxy:
+        line = postgres.dsn().replace(f":{postgres.port}/", f":{proxy.url.rpartition(':')[2]}/")
+        adapter = await LocalStore.open(shared.with_secrets(dsn=line))
+        proxy.slow, proxy.lose, proxy.truncate, proxy.refuse = 0.002, 4, 3, 2
+        await WORK[plain.slot](adapter, plain)
+        assert (proxy.lost, proxy.truncate, proxy.refuse) == (4, 0, 0)
+        await adapter.close()
 
 
 @pytest.mark.parametrize("plan", [{"slow": 0.6, "drop": 0.5}, {"lose": 0.1}])

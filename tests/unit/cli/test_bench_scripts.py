@@ -33,6 +33,14 @@ def test_without_a_box(tmp_path, name):
     ]
 
 
+@pytest.mark.parametrize("path", sorted(BENCH.glob("*.py")), ids=lambda path: path.stem)
+def test_each_finds_what_it_imports(path):
+    """They are run seldom, and what they measure moves on."""
+    code = f"import sys, runpy; sys.path.insert(0, {str(BENCH)!r}); runpy.run_path({str(path)!r})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=BENCH.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_where_nobody_answers(tmp_path):
     """Before any load is made."""
     port = free_port()
