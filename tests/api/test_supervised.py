@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from helpers import read_all, sh, until
@@ -176,7 +177,14 @@ def test_a_shutdown_is_marked_clean(sealed: Sealed) -> None:
     assert (task.state, task.note) == ("failed", "the box was shut down while it ran")
     assert task.exit is not None
     assert (task.exit["reason"], task.exit["signal"]) == ("terminated", "SIGTERM")
-    told = list(sealed.client.call("read_events", query={"types": "agent.*", "limit": 1000})["events"])
+    told: list[dict[str, Any]] = []
+
+    def both_ends_are_told() -> bool:
+        """What agent-host recorded while the API was ending comes into the journal after the next start."""
+        told[:] = sealed.client.call("read_events", query={"types": "agent.*", "limit": 1000})["events"]
+        return {task.agent_id, lone} <= {one["agent_id"] for one in told if one["type"] == "agent.exited"}
+
+    until(both_ends_are_told)
     for agent in (task.agent_id, lone):
         asked, *_ = [
             one for one in told if one["type"] == "agent.terminate.requested" and one["data"]["agent_id"] == agent
