@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from events_sink import GenericSink, generic_sink
+from helpers import until
 
 from agentbox.client import BoxClient
 from agentbox.engine.state import BoxRecord, BoxState
@@ -56,13 +56,13 @@ def shown(box: ApiBox, tmp_path: Path, *words: str) -> "subprocess.CompletedProc
 
 def becomes(client: BoxClient, **wanted: Any) -> dict[str, Any]:
     """The delivery once it has those members."""
-    deadline = time.monotonic() + 20
-    while True:
+
+    def matching() -> dict[str, Any] | None:
         found: dict[str, Any] = client.call("event_delivery")
-        if wanted.items() <= found.items():
-            return found
-        assert time.monotonic() < deadline, found
-        time.sleep(0.05)
+        return found if wanted.items() <= found.items() else None
+
+    found: dict[str, Any] = until(matching, 20)
+    return found
 
 
 def test_what_is_told_of_the_delivery(sender: ApiBox, sink: GenericSink, tmp_path: Path) -> None:
@@ -86,19 +86,14 @@ def test_what_is_told_of_the_delivery(sender: ApiBox, sink: GenericSink, tmp_pat
         held = becomes(client, held="the sink answers 401: so says the rule: 401")
         done = shown(sender, tmp_path, "--json")
         assert (done.returncode, json.loads(done.stdout)["cursor"]) == (1, held["cursor"])
-        deadline = time.monotonic() + 30
-        while (row := client.health()["adapters"]["events"])["state"] != "degraded":
-            assert time.monotonic() < deadline, row
-            time.sleep(0.1)
+        until(lambda: client.health()["adapters"]["events"]["state"] == "degraded", 30)
         metrics = httpx.get(f"{sender.metrics_url}/metrics").text
         assert "agentbox_events_undelivered " in metrics
         assert "agentbox_events_undelivered 0.0" not in metrics
         assert "agentbox_events_dead_letters 1.0" in metrics
-        while (verdict := client.ready()).degraded != ("events",):
-            assert time.monotonic() < deadline, verdict
-            time.sleep(0.1)
+        until(lambda: client.ready().degraded == ("events",), 30)
         # no boot ran here, so something is missing: not the slot
-        assert not [why for why in verdict.missing if "events" in why]
+        assert not [why for why in client.ready().missing if "events" in why]
 
 
 def test_a_journal_that_stays_here(client: BoxClient) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
 import pytest
 from desk import Desk
+from harness.waiting import wait_for
 
 from agentbox.client import BoxClient
 from agentbox.settings import Paths
@@ -45,19 +45,11 @@ def test_a_memory_of_another_model_is_mended_by_the_command_that_it_names(box: R
             db.execute("UPDATE model SET model_id = 'static-256/other', files = 'others'")
         assert box("restart").code == 0
         assert client.ready().degraded == ("memory",)
-        wait_for(lambda: "agentbox memory reembed" in box("logs").out)
+        wait_for(lambda: "agentbox memory reembed" in box("logs").out, 60, "the log names the command")
         said = json.loads(box("--json", "memory", "reembed").out)
         assert (said["old"], said["rewritten"]) == ("static-256/other", 1)
-        wait_for(lambda: not client.ready().degraded)
+        wait_for(lambda: not client.ready().degraded, 60, "the memory is tried again")
         assert [hit.entry.key for hit in client.memory.search("whale")] == ["k"]
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """For a minute at most: the slot is tried again after a wait that grows."""
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.2)
 
 
 def test_without_a_box_it_says_so(tmp_path: Path) -> None:
