@@ -13,8 +13,8 @@ from agentbox.testing.mesh import ENROLMENT, Played, host_plan
 
 BOXES, SILENT = 50, 10
 SECONDS = 30 / SCALE  # between two beats of a box
-PERIODS = 6  # a lease is over after three and a third
-P95 = 0.02  # seconds of a beat, over what a call costs here that does nothing
+PERIODS = 20
+P95 = 0.02  # seconds of a beat (mesh.md 8), in the period in which this machine was least busy with other tests
 
 
 def test_only_who_falls_silent_is_evicted(start: Start) -> None:
@@ -29,9 +29,8 @@ def test_only_who_falls_silent_is_evicted(start: Start) -> None:
             _register(client, box)
         for number in range(1, PERIODS + 1):
             began = time.monotonic()
-            spent = [(_beat(client, box, number), _nothing(client)) for box in living]
-            beat, nothing = (quantiles(one, n=20)[18] for one in zip(*spent, strict=True))
-            quickest = min(quickest, beat - nothing)
+            spent = [_beat(client, box, number) for box in living]
+            quickest = min(quickest, quantiles(spent, n=20)[18])
             before = before or _descriptors(host.process.pid)
             while time.monotonic() < began + SECONDS:
                 time.sleep(0.01)
@@ -58,13 +57,6 @@ def _beat(client: BoxClient, box: Played, number: int) -> float:
     body = {"session_id": box.session_id, "beat": number}
     began = time.perf_counter()
     client.send(call_of("mesh_heartbeat", body=body, headers=base_headers(box.token)))
-    return time.perf_counter() - began
-
-
-def _nothing(client: BoxClient) -> float:
-    """A call that does nothing, for what the machine itself costs now."""
-    began = time.perf_counter()
-    client.send(call_of("livez"))
     return time.perf_counter() - began
 
 
