@@ -13,7 +13,7 @@ import rfc8785
 from agentbox.adapters.errors import AlteredRecord, OriginConflict, ValidationError
 from agentbox.adapters.events.contract import GENESIS, Event, Origin, Received
 from agentbox.testing.contracts.common import refused
-from agentbox.testing.contracts.events_common import everything, fill, new
+from agentbox.testing.contracts.events_common import fill, new, written_by_callers
 
 BOX = "one"
 
@@ -54,7 +54,7 @@ class ReceivedClauses:
         sent = journal_of(3)
         assert await adapter.receive(BOX, sent) == Received(stored=3, watermark=2, first_seq=1, last_seq=3)
         adapter = await store.reopen()
-        first, *found = await everything(adapter)
+        first, *found = await written_by_callers(adapter)
         assert first == own
         assert [as_stored(event) for event in found] == [as_stored(event) for event in sent]
         assert [event.origin for event in found] == [
@@ -72,13 +72,13 @@ class ReceivedClauses:
         adapter = await store.reopen()
         assert await adapter.receive(BOX, sent[:8]) == Received(stored=0, watermark=7)
         assert (await adapter.receive(BOX, sent)).stored == 2
-        assert origins(await everything(adapter)) == list(range(10))
+        assert origins(await written_by_callers(adapter)) == list(range(10))
 
     async def test_V16_deliveries_at_once_store_each_record_once(self, adapter: Any) -> None:
         """Sixteen times the same, beside appends of our own."""
         sent = journal_of(50)
         await asyncio.gather(*(adapter.receive(BOX, sent) for _ in range(16)), fill(adapter, 200))
-        found = await everything(adapter)
+        found = await written_by_callers(adapter)
         assert origins(found) == list(range(50))
         assert len(found) == 250
         assert (await adapter.verify()).ok
@@ -87,7 +87,7 @@ class ReceivedClauses:
         """`mesh.gap` stands before the record that comes after it; at the beginning, too."""
         sent = journal_of(9)
         await adapter.receive(BOX, [*sent[2:4], sent[7]])
-        found = await everything(adapter)
+        found = await written_by_callers(adapter)
         assert [(event.type, event.origin and event.origin.seq) for event in found] == [
             ("mesh.gap", None), ("agent.started", 2), ("agent.started", 3), ("mesh.gap", None), ("agent.started", 7),
         ]  # fmt: skip
@@ -103,7 +103,7 @@ class ReceivedClauses:
         assert (await adapter.receive(BOX, sent)).stored == (await adapter.receive("two", sent)).stored == 4
         (own,) = await adapter.append([new(source="urn:x:one", id="id-1")])
         assert own.origin is None
-        assert len(await everything(adapter)) == 10
+        assert len(await written_by_callers(adapter)) == 10
 
     @pytest.mark.parametrize(
         "change",
@@ -123,7 +123,7 @@ class ReceivedClauses:
         other = journal_of(7, said="y")
         for start in (5, 4, 2, 0):
             await refused(OriginConflict, adapter.receive(BOX, other[start:]))
-        assert origins(await everything(adapter)) == list(range(5))
+        assert origins(await written_by_callers(adapter)) == list(range(5))
 
     async def test_V16_records_of_a_third_box_are_refused(self, adapter: Any) -> None:
         """They are taken from that box only."""
