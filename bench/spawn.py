@@ -20,8 +20,12 @@ from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator.contract import AgentSpec, Orchestrator
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.agents.config import HostConfig
+from agentbox.agents.confinement import confinement_of
 from agentbox.sandbox import Launch, tree
 from agentbox.sandbox.client import Launcher
+from agentbox.sandbox.confine import Confinement
+from agentbox.settings import Paths
 from agentbox.testing.agent_host import AgentHostBox
 
 _TRUE = "/bin/true"
@@ -35,9 +39,9 @@ def fork_and_exec() -> None:
     os.waitpid(os.posix_spawn(_TRUE, [_TRUE], {}), 0)
 
 
-async def in_sandbox(launcher: Launcher) -> None:
-    """One agent of the sandbox module alone."""
-    agent = await launcher.spawn(Launch(argv=(_TRUE,), env={}, cwd="/tmp", roots=("/tmp",)))
+async def in_sandbox(launcher: Launcher, confinement: Confinement) -> None:
+    """One agent of the sandbox module alone, confined as the default profile confines."""
+    agent = await launcher.spawn(Launch(argv=(_TRUE,), env={}, cwd="/tmp", roots=("/tmp",), confinement=confinement))
     agent.close_descriptors()
 
 
@@ -46,14 +50,16 @@ async def through_host(adapter: Orchestrator, number: int) -> None:
     await adapter.spawn(AgentSpec(name="true", argv=(_TRUE,), profile="sandboxed"), request_id=f"bench-{number}")
 
 
-async def latencies(launcher: Launcher, adapter: Orchestrator, count: int) -> tuple[list[float], ...]:
+async def latencies(launcher: Launcher, adapter: Orchestrator, paths: Paths, count: int) -> tuple[list[float], ...]:
     """Milliseconds of each kind, warm-ups left out."""
+    spec = AgentSpec(name="true", argv=(_TRUE,), profile="sandboxed")
+    confinement = confinement_of(spec, HostConfig(paths=paths, limits={}), (), _TRUE)
     found: tuple[list[float], ...] = ([], [], [])
     for number in range(_WARM_UPS + count):
         marks = [time.perf_counter()]
         fork_and_exec()
         marks.append(time.perf_counter())
-        await in_sandbox(launcher)
+        await in_sandbox(launcher, confinement)
         marks.append(time.perf_counter())
         await through_host(adapter, number)
         marks.append(time.perf_counter())
@@ -95,7 +101,7 @@ async def run(count: int) -> None:
         adapter, launcher = LocalProcessOrchestrator(config, Deps(metrics=Metrics())), Launcher()
         try:
             await adapter.open(Deadline.after(5))
-            plain, sandbox, host = await latencies(launcher, adapter, count)
+            plain, sandbox, host = await latencies(launcher, adapter, box.paths, count)
             cost = await idle_cost(adapter, box.pid)
         finally:
             await launcher.close()
@@ -105,7 +111,7 @@ async def run(count: int) -> None:
         "spawn",
         [
             Claim("fork and exec of /bin/true", "ms", plain, conditions="to its exit"),
-            Claim("sandbox spawn of /bin/true", "ms", sandbox, 5, "to exec; no agent confinement yet", "fork and exec of /bin/true"),
+            Claim("sandbox spawn of /bin/true", "ms", sandbox, 5, "to exec, confined as sandboxed", "fork and exec of /bin/true"),
             Claim("agent spawn of /bin/true", "ms", host, 200, "to the slot's answer", "fork and exec of /bin/true"),
             Claim("memory of an idle agent in the control plane", "MiB", [cost], 3, f"PSS, mean of {_IDLE}, reaper included"),
         ],

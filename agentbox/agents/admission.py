@@ -9,11 +9,12 @@ from agentbox.adapters.orchestrator.checks import check_form
 from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
 from agentbox.agents import home
 from agentbox.agents.config import HostConfig
+from agentbox.agents.confinement import confinement_of, program_of
 from agentbox.agents.entry import Entry
 from agentbox.sandbox import Launch
 from agentbox.sandbox.leftovers import MARK
 
-PROFILES = ("minimal", "readonly", "sandboxed", "standard")  # the built-in names; what they confine comes with policies
+PROFILES = ("minimal", "readonly", "sandboxed", "standard")  # the built-in names
 DEV_PROFILE = "unrestricted"
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 
@@ -42,16 +43,21 @@ def effective_limits(asked: Limits, config: HostConfig, *, once: bool, admin: bo
 
 
 def launch_of(entry: Entry, config: HostConfig, mark: str) -> Launch:
-    """What the sandbox is told. Makes the private folders. Raises SpawnError (stage cwd, home)."""
+    """What the sandbox is told. Makes the private folders. Raises SpawnError (stage home, profile)."""
     folder = home.of_agent(config.paths, entry.agent_id)
     try:
         home_dir, temp = home.make(folder)
         roots = (str(config.paths.workspace.resolve(strict=True)), str(folder.resolve()))
     except OSError as error:
         raise SpawnError(f"cannot make the folders of {entry.spec.name}: {error.strerror}", stage="home") from error
-    limits = entry.limits
+    limits, env, cwd = (
+        entry.limits,
+        _environment(entry, config, home_dir, temp, mark),
+        str(_cwd(entry.spec.cwd, config)),
+    )
+    program = program_of(entry.spec.argv[0], cwd, env)
     return Launch(
-        argv=entry.spec.argv, env=_environment(entry, config, home_dir, temp, mark), cwd=str(_cwd(entry.spec.cwd, config)),
+        argv=entry.spec.argv, env=env, cwd=cwd, confinement=confinement_of(entry.spec, config, (home_dir, temp), program),
         roots=roots, memory=limits.memory or 0, cpu=limits.cpu or 0, pids=limits.pids or 0, fds=limits.fds or 0,
         file_size=limits.branch_disk or 0, wall_seconds=limits.wall_seconds or 0, grace_seconds=config.grace_seconds,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from agentbox.errors import AgentboxError
 
 
 class SpawnFailed(AgentboxError):
-    """`stage` names the step that refused: launcher, session, stdio, limits, privileges, cwd or exec.
+    """`stage` names the step that refused: launcher, session, stdio, limits, privileges, cwd, confinement or exec.
 
     No process of the agent is left when this is raised.
     """

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from agentbox.sandbox import kernel, reaper, tree
+from agentbox.sandbox import confine, kernel, reaper, tree
 from agentbox.sandbox.wake import wakeup
 from agentbox.sandbox.watchdog import Bounds, Watchdog
 
@@ -34,6 +34,8 @@ def main(argv: list[str]) -> NoReturn:
     kernel.forbid_new_privileges()
     kernel.signal_me_when_parent_dies(signal.SIGTERM)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(OSError):  # an architecture without a filter is told at each start
+        confine.prepare()
     gc.freeze()  # no collection touches, and so copies, the pages that the reapers share
     gc.disable()
     Launcher(commands).run()

@@ -1,4 +1,6 @@
-"""From a fork of the reaper to the agent's own program: session, limits, folder, exec. Runs in the forked child only."""
+"""From a fork of the reaper to the agent's own program: session, limits, folder, confinement, exec.
+
+Runs in the forked child only."""
 
 import errno
 import fcntl
@@ -11,7 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from agentbox.sandbox import kernel
+from agentbox.sandbox import confine, kernel
+from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.spec import Launch
 
 REPORT_FD = 3
@@ -38,9 +41,10 @@ def become(launch: Launch, stdio: tuple[int, int, int], report: int) -> NoReturn
     Stage.report = report
     try:
         _prepare(launch, stdio, report)
-        _tell(Stage.report, {"measured": _measure()})
         Stage.name = "cwd"
         _enter(launch)
+        Stage.name = "confinement"
+        _tell(Stage.report, {"measured": {**_measure(), **_confine(launch.confinement)}})
         Stage.name = "exec"
         _exec(launch)
     except (OSError, ValueError) as error:
@@ -122,6 +126,19 @@ def _measure() -> dict[str, Any]:
         "no_new_privs": kernel.new_privileges_forbidden(),
         "uid": os.geteuid(),
     }
+
+
+def _confine(confinement: Confinement | None) -> dict[str, Any]:
+    """From here on every rule holds for this process too. What did not take, though it should, ends the start."""
+    if confinement is None:
+        return {}
+    abi = confine.apply(confinement)
+    held, lacking = confine.held(), confine.missing(abi)
+    if not (
+        held["sockets"] and (held["paths"] or "filesystem" in lacking) and (held["signals"] or "signals" in lacking)
+    ):
+        raise OSError(errno.ENOTSUP, f"the kernel took the rules and does not hold them: {held}")
+    return {"landlock": abi, "held": held}
 
 
 def _enter(launch: Launch) -> None:

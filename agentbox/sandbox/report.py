@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from agentbox.sandbox.confine import Confinement, missing
+from agentbox.sandbox.seccomp import REFUSED, UNKNOWN
 from agentbox.sandbox.spec import Launch
 
 MECHANISMS = (
@@ -11,25 +13,64 @@ MECHANISMS = (
     *("memory", "cpu", "processes", "descriptors", "disk"),
 )
 _UNCONFINED = "no ruleset of the agent's own: the box alone confines it"
-_REACHABLE = "a process of the same uid can stop its keeper, because signals are not confined"
 
 Row = dict[str, str]
 Report = dict[str, Row]
 
 
 def report(launch: Launch, measured: Mapping[str, Any]) -> Report:
-    """`measured` is what the leader read back from the kernel right before its exec."""
-    found = {name: _row("absent", "", _UNCONFINED) for name in MECHANISMS}
-    found["memory"] = _memory(launch, measured)
-    found["cpu"] = _cpu(launch, measured)
-    found["processes"] = _bounded("reaper", bool(launch.pids), f"the tree is ended past the limit; {_REACHABLE}")
-    found["descriptors"] = _descriptors(launch, measured)
-    found["disk"] = _disk(launch, measured)
-    return found
+    """`measured` is what the leader read back from the kernel, and found refused, right before its exec."""
+    return {
+        **_confinement(launch.confinement, measured),
+        "memory": _memory(launch, measured),
+        "cpu": _cpu(launch, measured),
+        "processes": _bounded("watchdog", bool(launch.pids), "the tree is ended when a look finds it past the limit"),
+        "descriptors": _descriptors(launch, measured),
+        "disk": _disk(launch, measured),
+    }
 
 
 def _row(state: str, by: str, why: str) -> Row:
     return {"state": state, "by": by, "why": why}
+
+
+def _confinement(asked: Confinement | None, measured: Mapping[str, Any]) -> Report:
+    held: Mapping[str, bool] = measured.get("held", {})
+    if asked is None or not held:
+        return dict.fromkeys(MECHANISMS[:6], _row("absent", "", _UNCONFINED))
+    abi = measured["landlock"]
+    lacking = missing(abi)
+    return {
+        "filesystem": _filesystem(abi, held["paths"], lacking.get("filesystem")),
+        "network": _network(asked, held["sockets"]),
+        "signals": _by_kernel(held["signals"], f"Landlock ABI {abi}: its own tree only", lacking.get("signals", "")),
+        "abstract_sockets": _by_kernel(held["sockets"], "no socket of that family can be made"),
+        "pathname_sockets": _by_kernel(held["sockets"], "no socket of that family can be made"),
+        "syscalls": _by_kernel(
+            held["sockets"], f"a filter refuses {len(REFUSED) + len(UNKNOWN)} calls and, by their arguments, more"
+        ),
+    }
+
+
+def _by_kernel(held: bool, why: str, why_not: str = "a try before the start was not refused") -> Row:
+    return _row("enforced", "kernel", why) if held else _row("absent", "", why_not)
+
+
+def _filesystem(abi: int, held: bool, lacking: str | None) -> Row:
+    if not held:
+        return _row("absent", "", lacking or "a try before the start was not refused")
+    open_still = "mode, owner and times of any file of the same uid can be changed"
+    why = f"Landlock ABI {abi} holds what is read, listed, written, made and run; {open_still}"
+    return _row("degraded", "kernel", f"{why}; {lacking}" if lacking else why)
+
+
+def _network(asked: Confinement, held: bool) -> Row:
+    if asked.ports is None or not held:
+        return _row("absent", "", "the profile leaves the network open" if held else "a socket was not refused")
+    if asked.ports:
+        ports = ", ".join(map(str, asked.ports))
+        return _row("degraded", "kernel", f"TCP to port {ports} of every address, no server, no other kind of socket")
+    return _row("enforced", "kernel", "no connection, no server, no socket but of TCP")
 
 
 def _bounded(by: str, asked: bool, why: str) -> Row:
@@ -39,16 +80,19 @@ def _bounded(by: str, asked: bool, why: str) -> Row:
 def _memory(launch: Launch, measured: Mapping[str, Any]) -> Row:
     if launch.memory and not 0 < measured["data"] <= launch.memory:
         return _row("absent", "", "RLIMIT_DATA did not take")
-    return _bounded("watchdog", bool(launch.memory), f"RLIMIT_DATA a process, a look at the tree; {_REACHABLE}")
+    return _bounded("watchdog", bool(launch.memory), "RLIMIT_DATA a process, and a look at the tree now and then")
 
 
 def _cpu(launch: Launch, measured: Mapping[str, Any]) -> Row:
     whole = math.ceil(launch.cpu)
     if not launch.cpu or measured["cpus"] > whole:
         return _row("absent", "", "no limit was asked for" if not launch.cpu else "the CPU set did not take")
-    return _row(
-        "degraded", "kernel", f"{measured['cpus']} CPUs, nice {measured['nice']}; a process may widen its own set"
-    )
+    why = f"{measured['cpus']} CPUs, nice {measured['nice']}"
+    if not measured.get("held", {}).get("sockets"):
+        return _row("degraded", "kernel", f"{why}; a process may widen its own set")
+    if measured["cpus"] > launch.cpu:
+        return _row("degraded", "kernel", f"{why}; a part of a CPU is not held")
+    return _row("enforced", "kernel", f"{why}; no process of it can change its set")
 
 
 def _descriptors(launch: Launch, measured: Mapping[str, Any]) -> Row:

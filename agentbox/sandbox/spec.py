@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
+from agentbox.sandbox.confine import Confinement
+
 Cause = Literal["", "timeout", "limit", "launcher"]
 
 
@@ -26,6 +28,7 @@ class Launch:
     file_size: int = 0  # of each file written
     wall_seconds: float = 0
     grace_seconds: float = 5
+    confinement: Confinement | None = None  # None: the box alone confines it
 
     def to_line(self) -> bytes:
         """One line of JSON."""
@@ -35,7 +38,9 @@ class Launch:
     def from_line(cls, line: bytes) -> Self:
         """The inverse of `to_line`."""
         data = json.loads(line)
-        return cls(**{**data, "argv": tuple(data["argv"]), "roots": tuple(data["roots"])})
+        asked = data["confinement"]
+        confinement = None if asked is None else Confinement.from_json(asked)
+        return cls(**{**data, "argv": tuple(data["argv"]), "roots": tuple(data["roots"]), "confinement": confinement})
 
 
 @dataclass(frozen=True, kw_only=True)

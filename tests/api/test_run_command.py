@@ -47,7 +47,7 @@ def test_both_streams_pass_byte_for_byte(box: ApiBox) -> None:
     done = agentbox(box, "run", "--", "/bin/sh", "-c", script)
     assert done.stdout == b"\xff\x00x"
     first, middle, last = done.stderr.decode().splitlines()
-    assert "confined by the box alone" in first
+    assert "confined by the kernel" in first
     assert middle == "warn"
     assert "succeeded: exit code 0" in last
 

@@ -46,7 +46,7 @@ def test_a_bead_is_the_receipt(client: BoxClient) -> None:
     epic = client.call("show_bead", {"id": bead["parent_id"]})
     assert (epic["title"], epic["kind"]) == ("tasks", "epic")
     assert bead["result"]["exit"]["code"] == 3
-    assert bead["result"]["isolation"]["filesystem"]["state"] == "absent"
+    assert bead["result"]["isolation"]["network"]["state"] == "enforced"
     assert (bead["status"], bead["outcome"], bead["attempts"]) == ("closed", "failed", 1)
 
 

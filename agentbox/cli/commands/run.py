@@ -17,7 +17,8 @@ from agentbox.ids import uuid7
 if TYPE_CHECKING:
     from agentbox.client import BoxClient, LogItem, Task
 
-BARE = "confined by the box alone: an agent's own confinement is not part of this release"
+CONFINED = "confined by the kernel to its profile, without a network; what that does not stop: docs/security.md"
+OPEN = "confined by the kernel to its files and processes, its network open; docs/security.md"
 FAILED_ITSELF = 125
 TIMED_OUT = 124
 BY_SIGNAL = 128
@@ -52,7 +53,7 @@ def command(
     Its output streams to this terminal. Ctrl-C ends it. A bead in the box is its receipt.
     """
     spec = {"name": Path(argv[0]).name[:64], "argv": list(argv), "profile": profile, "cwd": cwd, "env": _variables(env)}
-    cli.out.note(f"agentbox: {BARE}")
+    cli.out.note(f"agentbox: {OPEN if profile == 'unrestricted' else CONFINED}")
     try:
         with cli.client() as client:
             stdin = given.read() if given else None

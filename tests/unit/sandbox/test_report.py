@@ -2,30 +2,95 @@
 
 from dataclasses import replace
 
+import pytest
+
 from agentbox.sandbox import Launch
+from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.report import MECHANISMS, report
 
-LAUNCH = Launch(argv=("x",), env={}, cwd="/", roots=("/",), memory=100, cpu=1.5, pids=5, fds=64, file_size=10)
-MEASURED = {"data": 100, "nofile": 64, "fsize": 10, "cpus": 2, "nice": 10, "no_new_privs": True, "uid": 1000}
+LAUNCH = Launch(
+    argv=("x",),
+    env={},
+    cwd="/",
+    roots=("/",),
+    memory=100,
+    cpu=1.5,
+    pids=5,
+    fds=64,
+    file_size=10,
+    confinement=Confinement(),
+)
+HELD = {"paths": True, "signals": True, "sockets": True}
+MEASURED = {
+    "data": 100,
+    "nofile": 64,
+    "fsize": 10,
+    "cpus": 2,
+    "nice": 10,
+    "no_new_privs": True,
+    "uid": 1000,
+    "landlock": 7,
+    "held": HELD,
+}
 
 
 def states(launch: Launch = LAUNCH, **measured: object) -> dict[str, str]:
     return {name: row["state"] for name, row in report(launch, {**MEASURED, **measured}).items()}
 
 
-def test_what_nobody_confines_yet_is_absent() -> None:
+def test_without_a_confinement_all_of_it_is_absent() -> None:
     """No ruleset: filesystem, network, signals, sockets and syscalls are `absent`, with a reason."""
-    found = report(LAUNCH, MEASURED)
-    assert tuple(found) == MECHANISMS
+    found = report(LAUNCH, {name: value for name, value in MEASURED.items() if name != "held"})
+    assert set(found) == set(MECHANISMS)
     for name in MECHANISMS[:6]:
         assert found[name]["state"] == "absent"
         assert found[name]["why"]
+    assert [one["state"] for one in report(replace(LAUNCH, confinement=None), MEASURED).values()][:6] == ["absent"] * 6
 
 
-def test_only_descriptors_are_enforced() -> None:
-    """The one bound that holds against a hostile agent today is the kernel's on open files."""
-    assert [name for name, state in states().items() if state == "enforced"] == ["descriptors"]
+def test_what_is_held_is_enforced_and_no_more() -> None:
+    """Attributes by path stay open, so the filesystem is no more than `degraded`."""
+    found = states()
+    assert {name for name, state in found.items() if state == "enforced"} == {
+        "network", "signals", "abstract_sockets", "pathname_sockets", "syscalls", "descriptors",
+    }  # fmt: skip
+    assert found["filesystem"] == "degraded"
     assert states(uid=0)["descriptors"] == "degraded"
+
+
+@pytest.mark.parametrize(
+    ("denied", "absent"),
+    [
+        ("paths", {"filesystem"}),
+        ("signals", {"signals"}),
+        ("sockets", {"network", "abstract_sockets", "pathname_sockets", "syscalls"}),
+    ],
+)
+def test_a_try_that_was_not_refused_is_absent(denied: str, absent: set[str]) -> None:
+    """What the leader could still do is not claimed, whatever was asked for."""
+    found = states(held={**HELD, denied: False})
+    assert {name for name in MECHANISMS[:6] if found[name] == "absent"} == absent
+
+
+@pytest.mark.parametrize(("ports", "state"), [((), "enforced"), ((443,), "degraded"), (None, "absent")])
+def test_the_network_is_told_by_its_width(ports: tuple[int, ...] | None, state: str) -> None:
+    """A port is open on every address, which is less than a named host."""
+    assert states(replace(LAUNCH, confinement=Confinement(ports=ports)))["network"] == state
+
+
+def test_whole_processors_are_held() -> None:
+    """A process cannot change its set; a part of a processor nobody counts."""
+    assert states(replace(LAUNCH, cpu=2))["cpu"] == "enforced"
+    assert states()["cpu"] == "degraded"
+    assert states(replace(LAUNCH, cpu=2), held={**HELD, "sockets": False})["cpu"] == "degraded"
+
+
+def test_an_older_kernel_is_told() -> None:
+    """Signals that are not held are absent, with the ABI as the reason."""
+    found = report(LAUNCH, {**MEASURED, "landlock": 3, "held": {**HELD, "signals": False}})
+    assert (found["signals"]["state"], found["filesystem"]["state"]) == ("absent", "degraded")
+    assert "ABI 3" in found["signals"]["why"]
+    assert "ABI 3" in found["filesystem"]["why"]
 
 
 def test_what_did_not_take_is_absent() -> None:
@@ -38,5 +103,5 @@ def test_what_did_not_take_is_absent() -> None:
 
 def test_what_was_not_asked_for_is_absent() -> None:
     """Nothing holds where no limit was given."""
-    bare = replace(LAUNCH, memory=0, cpu=0, pids=0, fds=0, file_size=0)
+    bare = replace(LAUNCH, confinement=None, memory=0, cpu=0, pids=0, fds=0, file_size=0)
     assert set(states(bare).values()) == {"absent"}

@@ -1,0 +1,57 @@
+"""From the profile of a spec to what the kernel is told about that agent: where its places lie in this box."""
+
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from agentbox.adapters.errors import SpawnError
+from agentbox.adapters.orchestrator.contract import AgentSpec
+from agentbox.agents.config import HostConfig
+from agentbox.manifest.patterns import PatternError
+from agentbox.manifest.profiles import profiles
+from agentbox.sandbox.compile import NotHeld, compile_policy
+from agentbox.sandbox.confine import Confinement
+from agentbox.settings import Paths
+
+# Programs, libraries and their settings. The last two are those of the interpreter that the box runs on.
+TOOLCHAIN: Final = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/opt",
+    "/etc",
+    "/nix/store",
+    sys.prefix,
+    sys.base_prefix,
+)
+
+
+def confinement_of(spec: AgentSpec, config: HostConfig, private: Iterable[Path], program: str) -> Confinement:
+    """`private`: the folders of this agent alone; `program`: what it runs, "" when there is none. Raises SpawnError
+    (stage profile)."""
+    paths = config.paths
+    bindings = {
+        "$WORKSPACE": [str(paths.workspace.resolve())], "$TMP": [str(folder.resolve()) for folder in private],
+        "$TOOLCHAIN": [*TOOLCHAIN, str(paths.app)], "$COMMAND": [program] if program else [],
+    }  # fmt: skip
+    allowed = config.limits.get("allow_degraded", ())
+    try:
+        return compile_policy(profiles()[spec.profile], bindings, closed=closed(paths), allow_degraded=allowed)
+    except (NotHeld, PatternError) as error:
+        raise SpawnError(f"cannot start {spec.name}: {error}", stage="profile") from error
+
+
+def closed(paths: Paths) -> tuple[str, ...]:
+    """The control plane's folders: state, sockets, tokens and secrets, logs. Where links lead, so that a workspace above
+    them is seen."""
+    return tuple(str(folder.resolve()) for folder in (paths.state, paths.run.parent, paths.logs))
+
+
+def program_of(name: str, cwd: str, env: Mapping[str, str]) -> str:
+    """The path that a name in argv leads to; "" when nothing is there, as the start itself will say."""
+    found = str(Path(cwd) / name) if "/" in name else shutil.which(name, path=env.get("PATH", ""))
+    return str(Path(found).resolve()) if found else ""

@@ -1,0 +1,148 @@
+"""What an agent of a real host can reach: its places, and nothing of the control plane's."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentbox.adapters.base import Deps, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import SpawnError
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.orchestrator.contract import AgentSpec
+from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.agents.config import HostConfig
+from agentbox.agents.confinement import confinement_of
+from agentbox.ids import uuid7
+from agentbox.settings import Paths
+from agentbox.testing.agent_host import LIMITS, AgentHostBox
+
+PROBE = """
+import json, os, socket, sys
+def tried(what):
+    try: what()
+    except OSError as error: return os.strerror(error.errno)
+    return "passed"
+def write(path):
+    with open(path, "w") as stream: stream.write("x")
+def connect(path):
+    with socket.socket(socket.AF_UNIX) as one: one.connect(path)
+%s
+"""
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
+    made = AgentHostBox(tmp_path_factory.mktemp("box"))
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
+    config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
+    made = LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
+    await made.open(Deadline.after(5))
+    yield made
+    await made.close()
+
+
+async def told(adapter: LocalProcessOrchestrator, profile: str, script: str, *arguments: str) -> tuple[list[str], Any]:
+    """The words that the script printed, one a line, and the isolation report."""
+    spec = AgentSpec(name="probe", argv=("/usr/bin/python3", "-I", "-c", PROBE % script, *arguments), profile=profile)
+    found = await adapter.run_once(spec, request_id=uuid7())
+    assert found.exit.code == 0, found.stderr
+    return found.stdout.decode().splitlines(), found.isolation
+
+
+async def test_the_control_plane_is_closed(adapter: LocalProcessOrchestrator, box: AgentHostBox) -> None:
+    """State, token, plan of the boot, socket, other agents' folders and the API's port: all refused."""
+    paths = box.paths
+    targets = (paths.token("agent-host"), paths.slot("orchestrator") / "agents.db")
+    folders = (paths.state, paths.run, paths.branches, Path("/"), Path("/tmp"))
+    assert all(path.exists() for path in (*targets, paths.state, paths.run))
+    script = """
+for path in json.loads(sys.argv[1]):
+    print(tried(lambda: open(path, "rb").close())); print(tried(lambda: write(path)))
+for path in json.loads(sys.argv[2]):
+    print(tried(lambda: os.listdir(path))); print(tried(lambda: os.mkdir(path + "/new")))
+print(tried(lambda: connect(sys.argv[3])))
+print(tried(lambda: socket.create_connection(("127.0.0.1", 9090))))
+"""
+    lists = (json.dumps([str(path) for path in group]) for group in (targets, folders))
+    words, report = await told(adapter, "sandboxed", script, *lists, str(paths.agent_host_socket))
+    assert set(words) == {"Permission denied"}
+    assert len(words) == 2 * len(targets) + 2 * len(folders) + 2
+    assert {name for name, row in report.items() if row["state"] == "enforced"} >= {
+        "network", "signals", "abstract_sockets", "pathname_sockets", "syscalls",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("profile", "writes", "reads"),
+    [("sandboxed", "passed", "passed"), ("standard", "passed", "passed"), ("readonly", "Permission denied", "passed")],
+)
+async def test_places(
+    adapter: LocalProcessOrchestrator, box: AgentHostBox, profile: str, writes: str, reads: str
+) -> None:
+    """Workspace as the profile says; private folders and the toolchain always."""
+    (box.paths.workspace / "file").write_text("text")
+    script = """
+print(tried(lambda: write(sys.argv[1] + "/made"))); print(tried(lambda: open(sys.argv[1] + "/file").close()))
+print(tried(lambda: write(os.environ["TMPDIR"] + "/x"))); print(tried(lambda: write(os.environ["HOME"] + "/x")))
+print(tried(lambda: os.listdir("/usr/bin"))); print(tried(lambda: write("/usr/made"))); print(tried(lambda: write("/dev/null")))
+"""
+    words, _ = await told(adapter, profile, script, str(box.paths.workspace))
+    assert words[:2] == [writes, reads]
+    assert words[2:5] == ["passed"] * 3
+    assert words[5] in ("Permission denied", "Read-only file system")
+    assert words[6] == "passed"
+
+
+async def test_an_agent_cannot_reach_another(adapter: LocalProcessOrchestrator) -> None:
+    """No signal to a neighbour, nor to its keeper, nor to the host."""
+    neighbour = await adapter.spawn(
+        AgentSpec(name="neighbour", argv=("sleep", "1000"), profile="sandboxed"), request_id=uuid7()
+    )
+    pid = (await adapter.get(neighbour.agent_id)).pid
+    words, _ = await told(
+        adapter,
+        "sandboxed",
+        "for pid in (int(sys.argv[1]), os.getppid(), 1): print(tried(lambda: os.kill(pid, 0)))",
+        str(pid),
+    )
+    assert words == ["Operation not permitted"] * 3
+    await adapter.terminate(neighbour)
+
+
+async def test_a_minimal_agent_runs_its_program_and_nothing_else(
+    adapter: LocalProcessOrchestrator, box: AgentHostBox
+) -> None:
+    """It starts, finds the workspace closed, and cannot run a second program."""
+    (box.paths.workspace / "file").write_text("text")
+    script = 'print(tried(lambda: open(sys.argv[1]).close())); print(tried(lambda: os.posix_spawn("/usr/bin/env", ["env"], {})))'
+    words, _ = await told(adapter, "minimal", script, str(box.paths.workspace / "file"))
+    assert words == ["Permission denied"] * 2
+
+
+@pytest.mark.parametrize("name", ["a*b", "$x"])
+def test_a_place_that_the_kernel_cannot_be_told(name: str, tmp_path: Path) -> None:
+    """A program or folder whose name reads as a pattern is refused by name, never left open."""
+    config = HostConfig(paths=Paths(tmp_path / name), limits=LIMITS)
+    with pytest.raises(SpawnError) as caught:
+        confinement_of(AgentSpec(name="x", argv=("x",), profile="sandboxed"), config, (), "")
+    assert caught.value.members["stage"] == "profile"
+
+
+def test_a_workspace_above_the_state_is_refused(tmp_path: Path) -> None:
+    """Also where a link hides it: a grant of it would show the control plane's folders."""
+    box = tmp_path / "project/box"
+    box.mkdir(parents=True)
+    (box / "workspace").symlink_to(tmp_path / "project")
+    with pytest.raises(SpawnError, match="the control plane's"):
+        confinement_of(
+            AgentSpec(name="x", argv=("x",), profile="sandboxed"), HostConfig(paths=Paths(box), limits=LIMITS), (), ""
+        )
