@@ -5,12 +5,12 @@ process engine relocates them with `settings.Paths.at`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache, cached_property
-from types import NoneType
-from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Self
 
 from agentbox.canonical import canonical_json, digest
+from agentbox.plan.plain import build, plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,6 +205,10 @@ class Plan:
     mesh: Mapping[str, Any]
     privacy: Mapping[str, Any]
     limits: Mapping[str, Any]  # defaults for every agent, sizes in bytes
+    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.<name>], limits filled in
+    policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [policies.<name>] as written
+    providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [providers.<name>]; never a credential
+    reach: Mapping[str, Any] = field(default_factory=dict)  # [egress]: what agents may reach at most
     slots: Mapping[str, Slot]
     programs: tuple[Program, ...]
     ports: tuple[Port, ...]
@@ -223,13 +227,13 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, ready for `canonical_json`."""
-        found: dict[str, Any] = _plain(self)
+        found: dict[str, Any] = plain(self)
         return found
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_json`. Raises ValueError naming the field that is missing or unknown."""
-        built = _build(cls, data, "plan")
+        built = build(cls, data, "plan")
         assert isinstance(built, cls)
         return built
 
@@ -247,53 +251,5 @@ class Plan:
         return tuple(p for p in self.programs if p.required)
 
 
-@cache
-def _names(kind: Any) -> tuple[str, ...]:
-    """The fields of a record; none for what is no record."""
-    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
-
-
-def _plain(value: Any) -> Any:
-    """As `dataclasses.asdict`, which copies every text as well and takes four times as long."""
-    kind: Any = type(value)
-    if kind in (str, int, bool, float, NoneType):
-        return value
-    if names := _names(kind):
-        return {name: _plain(getattr(value, name)) for name in names}
-    if isinstance(value, tuple | list):
-        return type(value)(_plain(item) for item in value)
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return value
-
-
 def _absent(name: str) -> Program:
     raise KeyError(name)
-
-
-def _build(kind: Any, data: Any, where: str) -> Any:
-    if is_dataclass(kind):
-        return _build_record(kind, data, where)
-    origin, args = get_origin(kind), get_args(kind)
-    if origin is tuple:
-        return tuple(_build(args[0], item, f"{where}[{i}]") for i, item in enumerate(data))
-    if origin is not None and issubclass_of_mapping(origin):
-        return {key: _build(args[1], item, f"{where}.{key}") for key, item in data.items()}
-    return data
-
-
-def issubclass_of_mapping(origin: Any) -> bool:
-    """True for the `Mapping[...]` annotations above."""
-    return isinstance(origin, type) and issubclass(origin, Mapping)
-
-
-def _build_record(kind: Any, data: Any, where: str) -> Any:
-    hints = get_type_hints(kind)
-    names = {f.name for f in fields(kind)}
-    if unknown := sorted(set(data) - names):
-        raise ValueError(f"{where}: unknown field {unknown[0]}")
-    values = {name: _build(hints[name], value, f"{where}.{name}") for name, value in data.items()}
-    try:
-        return kind(**values)
-    except TypeError as error:
-        raise ValueError(f"{where}: {error}") from error

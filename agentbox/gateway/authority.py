@@ -1,0 +1,43 @@
+"""What every part of the gateway asks about an agent. agent-host owns the answers; a lost connection to it means that
+nobody holds anything."""
+
+import asyncio
+from typing import Literal, Protocol
+
+from agentbox.grants.standing import Standing
+from agentbox.manifest.patterns import Scope
+
+Layer = Literal["proxy", "gateway", "door"]
+
+
+class Refused(Exception):
+    """A right is not held. `rule` names what decided, for counters and people: a scope with its operation, or an address
+    range. It holds no text that an agent chose."""
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(reason)
+        self.rule = rule
+        self.reason = reason
+
+
+class Authority(Protocol):
+    """The rights of all agents as they are now."""
+
+    def identify(self, bearer: str) -> Standing:
+        """The agent that holds that token. Raises Refused (rule `token`) for a token that is unknown or over."""
+        ...
+
+    async def check(
+        self, who: Standing, scope: Scope, operation: str, value: str, *, method: str = "", path: str = ""
+    ) -> None:
+        """Takes one use of the right that allows it. Raises Refused. Values as in `Policy.decide`."""
+        ...
+
+    def revoked(self, who: Standing) -> "asyncio.Future[None]":
+        """Done as soon as anything of that standing is taken back or it is over: check again, or cut what is open."""
+        ...
+
+    def denied(self, who: Standing, layer: Layer, rule: str, detail: str = "") -> None:
+        """Counts a refusal exactly, and makes an event of it within the rate that events have. `detail`: at most 200
+        characters, escaped before it is shown."""
+        ...

@@ -1,0 +1,1 @@
+"""What an agent holds: rights minted at its start, narrowed from its parent's, and taken back."""
