@@ -36,6 +36,16 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Ancestor:
+    """Who started an agent, or started that one, as it was then: it may be over. What an agent uses of a model is used of
+    every ancestor's budget too, and in the fair queue it has its outermost ancestor's place."""
+
+    agent_id: str
+    name: str
+    budget: Budget | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Standing:
     """One generation of one agent. `token_sha256`: hex digest of its bearer token, which nobody keeps."""
 
@@ -45,6 +55,7 @@ class Standing:
     token_sha256: str
     profile: str
     parent_id: str | None = None
+    ancestors: tuple[Ancestor, ...] = ()  # the parent first; empty for one that an operator started
     rights: tuple[Right, ...] = ()
     provider: str = ""  # name in [providers]; "" = none
     budget: Budget | None = None  # None = no model
