@@ -5,29 +5,16 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from agentbox.adapters.errors import QuotaExceeded, SpawnError
-from agentbox.adapters.orchestrator.checks import check_form
-from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
+from agentbox.adapters.orchestrator.contract import Limits
 from agentbox.agents import home
 from agentbox.agents.config import HostConfig
 from agentbox.agents.confinement import confinement_of, program_of
 from agentbox.agents.entry import Entry
+from agentbox.grants import environment
 from agentbox.sandbox import Launch
 from agentbox.sandbox.leftovers import MARK
 
-PROFILES = ("minimal", "readonly", "sandboxed", "standard")  # the built-in names
-DEV_PROFILE = "unrestricted"
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
-
-
-def check_spec(spec: AgentSpec, config: HostConfig) -> None:
-    """Raises ValidationError or SpawnError (stage profile)."""
-    check_form(spec)
-    allowed = (*PROFILES, DEV_PROFILE) if config.dev else PROFILES
-    if spec.profile not in allowed:
-        known = ", ".join(allowed)
-        raise SpawnError(
-            f"cannot start {spec.name}: the profile {spec.profile!r} is unknown; known: {known}", stage="profile"
-        )
 
 
 def effective_limits(asked: Limits, config: HostConfig, *, once: bool, admin: bool) -> Limits:
@@ -42,8 +29,8 @@ def effective_limits(asked: Limits, config: HostConfig, *, once: bool, admin: bo
     return Limits(**found)
 
 
-def launch_of(entry: Entry, config: HostConfig, mark: str) -> Launch:
-    """What the sandbox is told. Makes the private folders. Raises SpawnError (stage home, profile)."""
+def launch_of(entry: Entry, config: HostConfig, mark: str, token: str) -> Launch:
+    """What the sandbox is told; `token` is the bearer token of this life. Makes the private folders. Raises SpawnError (stage home, profile)."""
     folder = home.of_agent(config.paths, entry.agent_id)
     try:
         home_dir, temp = home.make(folder)
@@ -52,24 +39,25 @@ def launch_of(entry: Entry, config: HostConfig, mark: str) -> Launch:
         raise SpawnError(f"cannot make the folders of {entry.spec.name}: {error.strerror}", stage="home") from error
     limits, env, cwd = (
         entry.limits,
-        _environment(entry, config, home_dir, temp, mark),
+        _environment(entry, config, home_dir, temp, mark, token),
         str(_cwd(entry.spec.cwd, config)),
     )
     program = program_of(entry.spec.argv[0], cwd, env)
     return Launch(
-        argv=entry.spec.argv, env=env, cwd=cwd, confinement=confinement_of(entry.spec, config, (home_dir, temp), program),
+        argv=entry.spec.argv, env=env, cwd=cwd, confinement=confinement_of(entry, config, (home_dir, temp), program),
         roots=roots, memory=limits.memory or 0, cpu=limits.cpu or 0, pids=limits.pids or 0, fds=limits.fds or 0,
         file_size=limits.branch_disk or 0, wall_seconds=limits.wall_seconds or 0, grace_seconds=config.grace_seconds,
     )  # fmt: skip
 
 
-def _environment(entry: Entry, config: HostConfig, home_dir: Path, temp: Path, mark: str) -> dict[str, str]:
+def _environment(entry: Entry, config: HostConfig, home_dir: Path, temp: Path, mark: str, token: str) -> dict[str, str]:
     """`spec.env` over the features' and this short list; what names the agent cannot be overridden."""
     fixed = {"PATH": SEARCH_PATH, "LANG": "C.UTF-8", "HOME": str(home_dir), "TMPDIR": str(temp)}
     return {
         **config.feature_env,
         **fixed,
         **entry.spec.env,
+        **environment.of_agent(entry.holding, token, config.providers),
         "AGENTBOX_AGENT_ID": entry.agent_id,
         MARK: f"{mark}:{entry.agent_id}",
     }

@@ -20,6 +20,10 @@ class HostConfig:
     paths: Paths
     limits: Mapping[str, Any]
     feature_env: Mapping[str, str] = field(default_factory=dict)  # of the features, never a credential
+    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.<name>]
+    policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [policies.<name>] as written
+    providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [providers.<name>]
+    reach: Mapping[str, Any] = field(default_factory=dict)  # [egress]
     max_agents: int = 100
     max_depth: int = 5
     grace_seconds: float = 5
@@ -49,5 +53,6 @@ class HostConfig:
         level = plan.observability.log_level
         of_features = {name: value for name, value in plan.environment.items() if not name.startswith(_OURS)}
         return cls(
-            paths=paths, limits=plan.limits, feature_env=of_features, log_level=level, dev=plan.dev, clock_scale=scale, **known
+            paths=paths, limits=plan.limits, feature_env=of_features, log_level=level, dev=plan.dev, clock_scale=scale,
+            agents=plan.agents, policies=plan.policies, providers=plan.providers, reach=plan.reach, **known,
         )  # fmt: skip

@@ -2,15 +2,16 @@
 
 import shutil
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 from agentbox.adapters.errors import SpawnError
-from agentbox.adapters.orchestrator.contract import AgentSpec
 from agentbox.agents.config import HostConfig
+from agentbox.agents.entry import Entry
+from agentbox.grants.rights import as_policy
 from agentbox.manifest.patterns import PatternError
-from agentbox.manifest.profiles import profiles
 from agentbox.sandbox.compile import NotHeld, compile_policy
 from agentbox.sandbox.confine import Confinement
 from agentbox.settings import Paths
@@ -30,7 +31,7 @@ TOOLCHAIN: Final = (
 )
 
 
-def confinement_of(spec: AgentSpec, config: HostConfig, private: Iterable[Path], program: str) -> Confinement:
+def confinement_of(entry: Entry, config: HostConfig, private: Iterable[Path], program: str) -> Confinement:
     """`private`: the folders of this agent alone; `program`: what it runs, "" when there is none. Raises SpawnError
     (stage profile)."""
     paths = config.paths
@@ -39,8 +40,9 @@ def confinement_of(spec: AgentSpec, config: HostConfig, private: Iterable[Path],
         "$TOOLCHAIN": [*TOOLCHAIN, str(paths.app)], "$COMMAND": [program] if program else [],
     }  # fmt: skip
     allowed = config.limits.get("allow_degraded", ())
+    spec, held = entry.spec, as_policy(entry.holding.for_kernel(time.time()))
     try:
-        return compile_policy(profiles()[spec.profile], bindings, closed=closed(paths), allow_degraded=allowed)
+        return compile_policy(held, bindings, closed=closed(paths), allow_degraded=allowed)
     except (NotHeld, PatternError) as error:
         raise SpawnError(f"cannot start {spec.name}: {error}", stage="profile") from error
 

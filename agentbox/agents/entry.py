@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from agentbox.adapters.orchestrator.contract import (
     ExitRecord,
     Limits,
 )
+from agentbox.grants.holding import Holding
 
 FINAL: frozenset[AgentState] = frozenset({"exited", "failed", "lost"})
 
@@ -30,6 +31,7 @@ class Entry:
     request_id: str
     depth: int = 0
     once: bool = False  # of run_once
+    holding: Holding = field(default_factory=Holding)
     generation: int = 1
     state: AgentState = "starting"
     over: bool = False  # no life will follow
@@ -65,6 +67,7 @@ class Entry:
         return {name: getattr(self, name) for name in plain} | {
             "spec": self.spec.to_wire(),
             "limits": self.limits.to_wire(),
+            "holding": self.holding.to_row(),
             "started_at": None if self.started_at is None else clock.to_wire(self.started_at),
             "exit": None if self.exit is None else self.exit.to_wire(),
             "isolation": dict(self.isolation),
@@ -79,6 +82,7 @@ class Entry:
                 **row,
                 "spec": AgentSpec.from_wire(row["spec"]),
                 "limits": Limits.from_wire(row["limits"]),
+                "holding": replace(Holding.from_row(row.get("holding")), token_sha256=""),
                 "started_at": None if started is None else clock.from_wire(started),
                 "exit": None if ended is None else ExitRecord.from_wire(ended),
             }

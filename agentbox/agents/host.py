@@ -9,6 +9,7 @@ import structlog
 from agentbox.adapters.errors import AdapterError
 from agentbox.agents.config import HostConfig
 from agentbox.agents.entry import Entry
+from agentbox.agents.standings import Standings
 from agentbox.agents.store import Happening, Store
 from agentbox.sandbox.client import Launcher
 
@@ -21,6 +22,7 @@ class Host:
     def __init__(self, config: HostConfig, store: Store, mark: str) -> None:
         self.config, self.store, self.mark = config, store, mark
         self.launcher = Launcher()
+        self.standings = Standings()
         self.on_ended: Callable[[Entry, Path], None] = _nobody
         self._untold: tuple[Happening, ...] = ()
         self._unsaved: dict[str, Entry] = {}

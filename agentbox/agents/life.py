@@ -105,11 +105,16 @@ class Life:
 
     async def _spawn(self, event: str) -> None:
         entry = self.entry
-        launch = launch_of(entry, self.host.config, self.host.mark)
+        token = self.host.standings.mint(entry)  # known before the process that holds it
         try:
+            launch = launch_of(entry, self.host.config, self.host.mark, token)
             agent = await self.host.launcher.spawn(launch, stdin=entry.spec.stdin)
         except SpawnFailed as error:
+            self.host.standings.end(entry)
             raise SpawnError(error.message, hint=error.hint, stage=error.stage) from error
+        except BaseException:
+            self.host.standings.end(entry)
+            raise
         entry.delivered = self.stream.last
         self._adopt(agent)
         entry.pid, entry.start_ticks, entry.boot_id = agent.started.pid, agent.started.start_ticks, boot_id()
@@ -142,6 +147,7 @@ class Life:
         assert self._agent is not None
         ended = await self._agent.ended
         self._agent = None
+        self.host.standings.end(self.entry)
         for pump in self._pumps:
             pump.finish()
         if self.stdin is not None:

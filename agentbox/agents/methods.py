@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from agentbox.adapters.errors import InvalidTransition, SlotUnavailable, ValidationError
 from agentbox.adapters.orchestrator.contract import AgentFilter, AgentHandle, AgentSpec, Signal
 from agentbox.adapters.wire import from_wire
+from agentbox.agents import uses
 from agentbox.agents.flows import Flow
 from agentbox.agents.life import Life
 from agentbox.agents.stdin import StdinClosed
@@ -118,6 +119,19 @@ async def record(session: "Session[Service]", params: Params) -> Any:
         return {"items": []}
 
 
+async def follow_standings(session: "Session[Service]", params: Params) -> Any:
+    """A subscription: every agent's standing, then each change (`agentbox.agents.standings`)."""
+    flow = Flow(params["subscription"], params["credit"], session.send)
+    session.follow(flow, flow.pass_items(session.service.host.standings.follow()))
+    return {}
+
+
+async def use_grant(session: "Session[Service]", params: Params) -> Any:
+    """Takes one use of what allows a request (`agentbox.agents.uses`)."""
+    await uses.use(session.service.host, params)
+    return {}
+
+
 async def ping(session: "Session[Service]", _params: Params) -> Any:
     """Reads the store. Raises SlotUnavailable when its file is gone."""
     if not session.service.host.store.still_there():
@@ -143,6 +157,8 @@ METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = 
     "agent.attach": attach,
     "agent.stdin": stdin,
     "record.read": record,
+    "grant.use": use_grant,
+    "standing.follow": follow_standings,
     "ping": ping,
     "shutdown": shutdown,
 }

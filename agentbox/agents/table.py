@@ -20,6 +20,7 @@ from agentbox.adapters.errors import (
     StaleHandle,
     ValidationError,
 )
+from agentbox.adapters.orchestrator.checks import check_form
 from agentbox.adapters.orchestrator.contract import (
     LAST_GRACE,
     LIMIT,
@@ -30,11 +31,12 @@ from agentbox.adapters.orchestrator.contract import (
     ExitRecord,
 )
 from agentbox.agents import exits, home
-from agentbox.agents.admission import check_spec, effective_limits
+from agentbox.agents.admission import effective_limits
 from agentbox.agents.capture import Capture
 from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
 from agentbox.agents.life import Life
+from agentbox.agents.policy import holding_of
 from agentbox.agents.store import REQUEST_SECONDS, Request
 from agentbox.agents.streams import StreamLog
 from agentbox.ids import uuid7
@@ -63,6 +65,7 @@ class Table:
         self._chores: set[asyncio.Task[None]] = set()
         self.closing = False  # no agent is started any more
         host.on_ended = self._ended
+        host.standings.entries = self.entries
 
     async def load(self) -> None:
         """What an earlier process of this host kept. Nothing is started yet."""
@@ -153,11 +156,11 @@ class Table:
                 impl="local-process",
                 since=None,
             )
-        check_spec(spec, self.host.config)
+        check_form(spec)
         limits = effective_limits(spec.limits, self.host.config, once=once, admin=asker.admin)
         entry = Entry(
             agent_id=uuid7(), spec=spec, limits=limits, principal=asker.principal, request_id=asker.request_id,
-            depth=self._depth(spec), once=once,
+            depth=self._depth(spec), once=once, holding=holding_of(spec, self.host.config),
         )  # fmt: skip
         self._check_room()
         self.entries[entry.agent_id] = entry

@@ -43,6 +43,9 @@ class Ancestor:
     agent_id: str
     name: str
     budget: Budget | None
+    rights: tuple[
+        Right, ...
+    ] = ()  # as they are now: what its descendants ask for, each of these lists must allow as well
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from agentbox.plan.model import Api, Digests, Observability, Plan, Resources, Sl
 from agentbox.sandbox import kernel
 from agentbox.settings import PREFIX_VARIABLE, Paths, environment
 from agentbox.supervision.notify import read_note
+from agentbox.testing import plans
 
 MIB = 1 << 20
 LIMITS: Mapping[str, Any] = {
@@ -24,16 +25,19 @@ LIMITS: Mapping[str, Any] = {
 _START_SECONDS = 20.0
 
 
-def plan_of(limits: Mapping[str, Any], options: Mapping[str, Any]) -> Plan:
-    """A plan with which agent-host starts: everything that it does not read is empty."""
+def plan_of(limits: Mapping[str, Any], options: Mapping[str, Any], manifest: str = "") -> Plan:
+    """A plan with which agent-host starts: everything that it does not read is empty. Agents, policies, providers and
+    egress are those of a manifest text."""
+    found = plans.plan_of(manifest)
     none = "sha256:" + "0" * 64
     return Plan(
-        version="0", name="test", system="x86_64-linux", dev=False, source="debian", suite="trixie", python="3.13",
+        version="0", name="test", system="x86_64-linux", dev=found.dev, source="debian", suite="trixie", python="3.13",
         features=(), digests=Digests(manifest=none, lock=none, seccomp=none),
         resources=Resources(cpus=2, memory=0, pids=0, nofile=0, tmp_size=0, log_size=0, stop_seconds=30),
         api=Api(port=9090, publish_address="", auth="token", max_body=MIB, public_base="", token_env=""),
         observability=Observability(metrics_port=9091, publish_address="", otlp_endpoint="", log_level="debug"),
-        mesh={}, privacy={}, limits={**LIMITS, **limits},
+        mesh={}, privacy={}, limits={**LIMITS, **limits}, agents=found.agents, policies=found.policies,
+        providers=found.providers, reach=found.reach,
         slots={"orchestrator": Slot(use="local-process", required=True, options=options)},
         programs=(), ports=(), probes=(), tmpfs=(), volumes=(), writable_roots=(), secrets=(), environment={},
         egress=(), exceptions=(), apply={}, test_hooks=True,
@@ -45,14 +49,14 @@ class AgentHostBox:
 
     def __init__(
         self, prefix: Path, *, limits: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None,
-        scale: float = 1,
+        scale: float = 1, manifest: str = "",
     ) -> None:  # fmt: skip
         self.paths = Paths(prefix)
         self._scale = scale
         self._process: subprocess.Popen[bytes] | None = None
         for folder in (self.paths.share, self.paths.run, self.paths.ready_dir, self.paths.state, self.paths.workspace):
             folder.mkdir(parents=True, exist_ok=True)
-        self.paths.plan.write_bytes(canonical_json(plan_of(limits or {}, options or {}).to_json()))
+        self.paths.plan.write_bytes(canonical_json(plan_of(limits or {}, options or {}, manifest).to_json()))
         self.log = prefix / "agent-host.log"
 
     @property

@@ -11,10 +11,12 @@ from agentbox.adapters.base import Deps, SlotConfig
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import SpawnError
 from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.orchestrator.contract import AgentSpec
+from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.agents.config import HostConfig
 from agentbox.agents.confinement import confinement_of
+from agentbox.agents.entry import Entry
+from agentbox.agents.policy import holding_of
 from agentbox.ids import uuid7
 from agentbox.settings import Paths
 from agentbox.testing.agent_host import LIMITS, AgentHostBox
@@ -133,7 +135,7 @@ def test_a_place_that_the_kernel_cannot_be_told(name: str, tmp_path: Path) -> No
     """A program or folder whose name reads as a pattern is refused by name, never left open."""
     config = HostConfig(paths=Paths(tmp_path / name), limits=LIMITS)
     with pytest.raises(SpawnError) as caught:
-        confinement_of(AgentSpec(name="x", argv=("x",), profile="sandboxed"), config, (), "")
+        confinement_of(_entry(config), config, (), "")
     assert caught.value.members["stage"] == "profile"
 
 
@@ -142,7 +144,13 @@ def test_a_workspace_above_the_state_is_refused(tmp_path: Path) -> None:
     box = tmp_path / "project/box"
     box.mkdir(parents=True)
     (box / "workspace").symlink_to(tmp_path / "project")
+    config = HostConfig(paths=Paths(box), limits=LIMITS)
     with pytest.raises(SpawnError, match="the control plane's"):
-        confinement_of(
-            AgentSpec(name="x", argv=("x",), profile="sandboxed"), HostConfig(paths=Paths(box), limits=LIMITS), (), ""
-        )
+        confinement_of(_entry(config), config, (), "")
+
+
+def _entry(config: HostConfig) -> Entry:
+    spec = AgentSpec(name="x", argv=("x",), profile="sandboxed")
+    return Entry(
+        agent_id="x", spec=spec, limits=Limits(), principal="", request_id="", holding=holding_of(spec, config)
+    )

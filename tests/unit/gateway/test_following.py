@@ -1,0 +1,181 @@
+"""The gateway's authority against a real agent-host: who is known, what is allowed, and what a loss takes back."""
+
+import asyncio
+import contextlib
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from agentbox.adapters.base import Deps, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.orchestrator.contract import AgentHandle, AgentSpec
+from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.gateway.authority import Refused
+from agentbox.gateway.following import Following
+from agentbox.ids import uuid7
+from agentbox.testing.agent_host import AgentHostBox
+from agentbox.testing.until import until
+
+MANIFEST = """
+[egress]
+allow = ["example.com", "*.pkg.example:*"]
+[policies.fetcher]
+base = "standard"
+[[policies.fetcher.net]]
+mode = "allow"
+patterns = ["*:8443"]
+[[policies.fetcher.tool]]
+mode = "deny"
+patterns = ["git/*"]
+"""
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
+    found = AgentHostBox(tmp_path_factory.mktemp("box"), manifest=MANIFEST)
+    found.start()
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
+    async with opened(box) as found:
+        yield found
+
+
+@pytest.fixture
+async def authority(box: AgentHostBox) -> AsyncIterator[Following]:
+    async with followed(box) as found:
+        yield found
+
+
+@contextlib.asynccontextmanager
+async def opened(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
+    config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
+    found = LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
+    await found.open(Deadline.after(10))
+    yield found
+    await found.close()
+
+
+@contextlib.asynccontextmanager
+async def followed(box: AgentHostBox) -> AsyncIterator[Following]:
+    found = Following(box.paths)
+    task = asyncio.create_task(found.follow())
+    async with asyncio.timeout(10):
+        await found.until_known()
+    yield found
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def started(
+    adapter: LocalProcessOrchestrator, *, profile: str = "sandboxed", **more: str
+) -> tuple[AgentHandle, str]:
+    """An agent that waits, and the token that it finds in its environment."""
+    script = 'printf "%s\\n" "$AGENTBOX_TOKEN"; exec sleep 1000'
+    spec = AgentSpec(name="test", argv=("sh", "-c", script), profile=profile, **more)
+    handle = await adapter.spawn(spec, request_id=uuid7())
+    async for item in adapter.stream(handle.agent_id):
+        if item.kind == "stdout":
+            return handle, item.data.decode().strip()
+    raise AssertionError("it said nothing")
+
+
+async def test_its_own_token_names_the_agent(adapter: LocalProcessOrchestrator, authority: Following) -> None:
+    """And no other does: not the hash, not a part, not a text that is no token."""
+    handle, token = await started(adapter)
+    standing = authority.identify(token)
+    assert (standing.agent_id, standing.generation, standing.profile) == (handle.agent_id, 1, "sandboxed")
+    assert len(token) >= 43
+    for wrong in (standing.token_sha256, token[:-1], "", token + "\udc00"):
+        with pytest.raises(Refused):
+            authority.identify(wrong)
+    await adapter.terminate(handle)
+
+
+async def test_only_the_hash_is_kept(adapter: LocalProcessOrchestrator, box: AgentHostBox) -> None:
+    """No file of the box holds the token."""
+    handle, token = await started(adapter)
+    found = subprocess.run(
+        ["grep", "-rlF", "--exclude-dir=streams", token, box.paths.prefix], capture_output=True, check=False
+    )
+    assert found.stdout == b""
+    await adapter.terminate(handle)
+
+
+async def test_a_policy_decides_below_the_ceiling(adapter: LocalProcessOrchestrator, authority: Following) -> None:
+    """`egress.allow` cuts every net pattern down; the last rule that matches decides in the other scopes."""
+    handle, token = await started(adapter, profile="fetcher")
+    who = authority.identify(token)
+    for target in ("example.com:443", "a.pkg.example:8443", "a.pkg.example:80"):
+        await authority.check(who, "net", "connect", target)
+    await authority.check(who, "tool", "call", "memory/search")
+    for scope, operation, value in (
+        ("net", "connect", "example.com:8443"),  # the pattern allows it, the ceiling does not
+        ("net", "connect", "other.example:8443"),
+        ("tool", "call", "git/commit"),
+        ("llm", "call", "openai/any"),
+        ("agent", "spawn", "any"),
+    ):
+        with pytest.raises(Refused):
+            await authority.check(who, scope, operation, value)  # type: ignore[arg-type]
+    await adapter.terminate(handle)
+
+
+async def test_the_end_of_an_agent_ends_its_token(adapter: LocalProcessOrchestrator, authority: Following) -> None:
+    """Whoever waits is told, and the standing that somebody kept is worth nothing."""
+    handle, token = await started(adapter)
+    who = authority.identify(token)
+    cut = authority.revoked(who)
+    await authority.check(who, "tool", "call", "any/tool")
+    await adapter.terminate(handle)
+    async with asyncio.timeout(5):
+        await cut
+    with pytest.raises(Refused):
+        authority.identify(token)
+    with pytest.raises(Refused):
+        await authority.check(who, "tool", "call", "any/tool")
+    assert authority.revoked(who).done()
+
+
+async def test_a_token_of_an_earlier_life(adapter: LocalProcessOrchestrator, authority: Following) -> None:
+    """A restart makes a new token; the old one is unknown."""
+    handle, token = await started(adapter, restart="always")
+    await adapter.signal(handle, "INT")
+    async for item in adapter.stream(handle.agent_id):
+        if item.kind == "stdout" and item.generation == 2:
+            again = item.data.decode().strip()
+            break
+    assert authority.identify(again).generation == 2
+    with pytest.raises(Refused):
+        authority.identify(token)
+    await adapter.terminate(AgentHandle(agent_id=handle.agent_id, generation=2))
+
+
+async def test_a_lost_connection_takes_everything_back(tmp_path: Path) -> None:
+    """agent-host killed: open futures are done and nobody is known; its next start is followed by itself."""
+    box = AgentHostBox(tmp_path, manifest=MANIFEST, scale=100)
+    box.start()
+    try:
+        async with opened(box) as adapter, followed(box) as authority:
+            _, token = await started(adapter, restart="always")
+            who = authority.identify(token)
+            cut = authority.revoked(who)
+            box.kill()
+            async with asyncio.timeout(5):
+                await cut
+            with pytest.raises(Refused):
+                authority.identify(token)
+            with pytest.raises(Refused):
+                await authority.check(who, "tool", "call", "any/tool")
+            box.start()
+            await until(lambda: authority.known, "agent-host is followed again")
+            with pytest.raises(Refused):
+                authority.identify(token)
+    finally:
+        box.stop()
