@@ -47,6 +47,7 @@ VERBS: dict[str, str] = {
     "verify": "derive everything again and compare",
     "render": "write the generated files",
     "fmt": "the sources and the lock in their one form",
+    "doctor": "is this host fit, and is the box as its plan promises",
     "boot": "boots: explain, history",
     "bench": "measure this box on this host",
     "test": "run the test suites",

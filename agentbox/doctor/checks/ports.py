@@ -1,0 +1,28 @@
+"""The ports that the box publishes: free, or its own."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from agentbox.doctor.host import Host
+from agentbox.doctor.row import Row
+from agentbox.engine import ports
+from agentbox.errors import AgentboxError
+
+NAME = "ports"
+TITLE = "the ports that the box publishes"
+
+
+def look(host: Host) -> Iterator[Row]:
+    ours = {port.port for port in host.plan.ports} if host.running else set[int]()
+    for port in (port for port in host.plan.ports if port.publish):
+        where = f"{port.publish}:{port.port} ({port.owner})"
+        try:
+            ports.refuse_taken(replace(host.plan, ports=(port,)), ours, container_at=_container(host))
+        except AgentboxError as error:
+            yield Row(check=NAME, subject=str(port.port), state="bad", said=error.message, advice=error.hint)
+        else:
+            yield Row(check=NAME, subject=str(port.port), state="good", said=f"{where} is {'this box' if ours else 'free'}")  # fmt: skip
+
+
+def _container(host: Host) -> ports.Namer:
+    return ports.docker_publishes if host.daemon.state == "answers" else lambda _port: ""

@@ -1,0 +1,24 @@
+"""A host whose folders are the test's own."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentbox.doctor.host import Host
+from agentbox.engine.process import Process
+from agentbox.engine.state import BoxState
+from agentbox.plan.model import Port
+from agentbox.testing.api_box import api_plan
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A box that was never started, of the process engine; state and cache below the test's folder."""
+    monkeypatch.setenv("AGENTBOX_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("AGENTBOX_CACHE_DIR", str(tmp_path / "cache"))
+    state = BoxState(tmp_path / "state/test")
+    state.make()
+    plan = api_plan()
+    port = Port(owner="api.port", name="api", port=plan.api.port, publish="127.0.0.1")
+    return Host(plan=replace(plan, ports=(port,)), state=state, engine=Process())

