@@ -43,6 +43,7 @@ class Entry:
     restart_count: int = 0
     exit: ExitRecord | None = None
     isolation: Mapping[str, Any] = field(default_factory=dict)
+    denials: dict[str, dict[str, int]] = field(default_factory=dict)  # layer -> rule -> how often
     stop_requested: bool = False
     delivered: int = 0  # cursor up to which an attachment has read
     created: float = field(default_factory=time.time)
@@ -56,6 +57,7 @@ class Entry:
         return AgentInfo(
             handle=self.handle, spec=self.spec, state=self.state, pid=self.pid, started_at=self.started_at,
             restarts=self.restart_count, exit=self.exit, isolation=self.isolation,
+            denials={layer: dict(rules) for layer, rules in self.denials.items()},
         )  # fmt: skip
 
     def to_row(self) -> dict[str, Any]:
@@ -71,6 +73,7 @@ class Entry:
             "started_at": None if self.started_at is None else clock.to_wire(self.started_at),
             "exit": None if self.exit is None else self.exit.to_wire(),
             "isolation": dict(self.isolation),
+            "denials": {layer: dict(rules) for layer, rules in self.denials.items()},
         }
 
     @classmethod

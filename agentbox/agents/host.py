@@ -1,13 +1,14 @@
 """What every life shares: configuration, launcher, store, and the word that the record has grown."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import structlog
 
 from agentbox.adapters.errors import AdapterError
 from agentbox.agents.config import HostConfig
+from agentbox.agents.denials import Denials
 from agentbox.agents.entry import Entry
 from agentbox.agents.standings import Standings
 from agentbox.agents.store import Happening, Store
@@ -24,6 +25,8 @@ class Host:
         self.launcher = Launcher()
         self.standings = Standings()
         self.on_ended: Callable[[Entry, Path], None] = _nobody
+        self.entries: dict[str, Entry] = {}  # every agent that is known, by id
+        self.denials = Denials(self.save_all, self.entries)
         self._untold: tuple[Happening, ...] = ()
         self._unsaved: dict[str, Entry] = {}
         self._grown = asyncio.Event()
@@ -31,13 +34,17 @@ class Host:
     async def save(self, entry: Entry, *happened: Happening) -> None:
         """Stores both. When the disk refuses, what happened is kept and stored with the next: an agent must not end, or
         seem to live, because of it."""
+        await self.save_all((entry,), happened)
+
+    async def save_all(self, entries: Sequence[Entry], happened: Sequence[Happening]) -> None:
+        """As `save`, for several agents or none."""
         waiting, self._untold = (*self._untold, *happened), ()
-        behind, self._unsaved = {**self._unsaved, entry.agent_id: entry}, {}
+        behind, self._unsaved = {**self._unsaved, **{entry.agent_id: entry for entry in entries}}, {}
         try:
             await self.store.save(tuple(behind.values()), *waiting)
         except AdapterError as error:
             self._untold, self._unsaved = (*waiting, *self._untold), {**behind, **self._unsaved}
-            log.error("agent is not saved", agent_id=entry.agent_id, reason=error.message)
+            log.error("agents are not saved", agent_ids=sorted(behind), reason=error.message)
             return
         self._grown.set()
         self._grown = asyncio.Event()

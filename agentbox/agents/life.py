@@ -194,6 +194,7 @@ class Life:
             await self._spawn("agent.restarted")
         except SpawnError as error:
             log.warning("agent does not start again", agent_id=entry.agent_id, reason=error.message)
+            self.host.denials.on_spawn(entry.spec, error, entry.agent_id)
             entry.exit = replace(exits.lost(), reason="exit", code=127)
             return False
         return True

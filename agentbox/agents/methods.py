@@ -1,6 +1,7 @@
 """The methods of the connection (slots.md O18), by name. Each takes the session and the params, and answers plain data."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -132,6 +133,26 @@ async def use_grant(session: "Session[Service]", params: Params) -> Any:
     return {}
 
 
+async def denied(session: "Session[Service]", params: Params) -> Any:
+    """Refusals of another process of ours."""
+    count = from_wire(int, params.get("count", 1))
+    if count < 1:
+        raise _invalid("/count", "must be at least 1")
+    text = {name: from_wire(str, params[name]) for name in ("agent_id", "layer", "rule")}
+    session.service.host.denials.on_denied(**text, count=count, detail=from_wire(str, params.get("detail", "")))
+    return {}
+
+
+async def denials(session: "Session[Service]", params: Params) -> Any:
+    """All counts as soon as they are not those of revision `after`, or after `wait_s`."""
+    ledger, after = session.service.host.denials, from_wire(int, params["after"])
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(min(_LONGEST_WAIT, from_wire(float, params.get("wait_s", 0)))):
+            while ledger.revision == after:
+                await ledger.grows()
+    return ledger.totals().to_wire()
+
+
 async def ping(session: "Session[Service]", _params: Params) -> Any:
     """Reads the store. Raises SlotUnavailable when its file is gone."""
     if not session.service.host.store.still_there():
@@ -159,6 +180,8 @@ METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = 
     "record.read": record,
     "grant.use": use_grant,
     "standing.follow": follow_standings,
+    "agent.denied": denied,
+    "denials.read": denials,
     "ping": ping,
     "shutdown": shutdown,
 }

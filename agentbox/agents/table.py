@@ -58,7 +58,7 @@ class Table:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.entries: dict[str, Entry] = {}
+        self.entries = host.entries
         self.lives: dict[str, Life] = {}
         self.streams: dict[str, StreamLog] = {}
         self._requests: dict[Request, tuple[asyncio.Task[AgentHandle] | AgentHandle, float]] = {}
@@ -87,7 +87,7 @@ class Table:
         if known is None:
             known = asyncio.create_task(self._create(spec, asker, once, capture, stdin))
             self._requests[key] = (known, time.time())
-            known.add_done_callback(lambda task: self._settle(key, task))
+            known.add_done_callback(lambda task: self._settle(key, spec, task))
         return await asyncio.shield(known)
 
     def get(self, agent_id: str) -> Entry:
@@ -140,6 +140,7 @@ class Table:
         await asyncio.gather(*(life.end(grace) for life in self.lives.values()))
         while self._chores:
             await asyncio.wait(self._chores)
+        await self.host.denials.flush()
 
     def revive(self, entry: Entry) -> None:
         """An agent whose last life is over: its restart policy decides what follows."""
@@ -207,10 +208,11 @@ class Table:
             return None
         return found[0]
 
-    def _settle(self, key: Request, task: "asyncio.Task[AgentHandle]") -> None:
+    def _settle(self, key: Request, spec: AgentSpec, task: "asyncio.Task[AgentHandle]") -> None:
         """A request that failed may be made again; one that worked needs only its handle."""
         if task.cancelled() or task.exception() is not None:
             self._requests.pop(key)
+            self.host.denials.on_spawn(spec, None if task.cancelled() else task.exception())
         else:
             self._requests[key] = (task.result(), self._requests[key][1])
         stale = time.time() - REQUEST_SECONDS

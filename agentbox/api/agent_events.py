@@ -41,4 +41,5 @@ def record_of_agents(services: "Services") -> "asyncio.Task[None] | None":
 
 def _event(line: RecordLine, source: str) -> NewEvent:
     data = {**line.data, "at": clock.to_wire(line.at)}
-    return NewEvent(type=line.type, data=data, source=source, subject=line.agent_id, agent_id=line.agent_id, id=line.id)
+    who = line.agent_id or None  # none: an agent that was refused its start
+    return NewEvent(type=line.type, data=data, source=source, subject=who, agent_id=who, id=line.id)

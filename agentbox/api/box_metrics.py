@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector
 
 from agentbox import __version__
+from agentbox.api.denials import DenialMetrics
 
 
 class BoxMetrics:
@@ -26,9 +27,8 @@ class BoxMetrics:
             "agentbox_boot_previous_unclean", "1 when the last shutdown was not clean", registry=registry
         )
         self.starts = Counter("agentbox_program_starts", "Starts of a program", ("program",), registry=registry)
-        self.denied = Counter(
-            "agentbox_denied", "Refusals of a process of ours", ("agent", "layer", "rule"), registry=registry
-        )
+        self.denials = DenialMetrics()
+        registry.register(self.denials)
         self.drift = Gauge(
             "agentbox_posture_drift",
             "1 while the control is not what the plan promises",

@@ -9,6 +9,7 @@ import structlog
 from agentbox.adapters.errors import AdapterError
 from agentbox.api.agent_events import record_of_agents
 from agentbox.api.boot_events import BootEvents, flush
+from agentbox.api.denials import follow_denials
 from agentbox.api.jobs import tells_bug
 from agentbox.supervision.sentinel import read_sentinel
 
@@ -30,6 +31,7 @@ class Watch:
         )
         self._job: asyncio.Task[None] | None = None
         self._agents: asyncio.Task[None] | None = None
+        self._denials: asyncio.Task[None] | None = None
         self._pids: dict[str, int] = {}
         self.was_ready = False
         self.sealed_at: str | None = None
@@ -43,14 +45,16 @@ class Watch:
         self._agents = record_of_agents(self._services)
         if self._agents is not None:
             self._agents.add_done_callback(tells_bug("record of agents"))
+        self._denials = asyncio.ensure_future(follow_denials(self._services))
+        self._denials.add_done_callback(tells_bug("counts of denials"))
 
     async def stop(self) -> None:
         """Imports once more, then ends. Idempotent."""
         if self._job is None:
             return
         await self._services.drift.stop()
-        jobs = {job for job in (self._job, self._agents) if job is not None}
-        self._job = self._agents = None
+        jobs = {job for job in (self._job, self._agents, self._denials) if job is not None}
+        self._job = self._agents = self._denials = None
         for job in jobs:
             job.cancel()
         await asyncio.wait(jobs)

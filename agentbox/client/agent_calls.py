@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from agentbox.client.calls import Call, call_of
@@ -23,7 +23,8 @@ class AgentExit(Wire):
 
 @dataclass(frozen=True, kw_only=True)
 class Agent(Wire):
-    """An agent as it is now. `generation` grows by 1 with each restart; `isolation` says what the sandbox enforced."""
+    """An agent as it is now. `generation` grows by 1 with each restart; `isolation` says what the sandbox enforced,
+    `denials` how often it was refused something, by layer and rule."""
 
     agent_id: str
     generation: int
@@ -34,6 +35,7 @@ class Agent(Wire):
     restarts: int
     exit: AgentExit | None
     isolation: Mapping[str, Any]
+    denials: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> Self:

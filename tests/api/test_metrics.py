@@ -3,9 +3,10 @@
 import subprocess
 
 import httpx
+import pytest
 from helpers import sh, until
 
-from agentbox.client import BoxClient
+from agentbox.client import ApiError, BoxClient
 from agentbox.testing.api_box import ApiBox
 
 NAMES = (
@@ -58,3 +59,13 @@ def test_labels_come_from_closed_sets(box: ApiBox) -> None:
 
 def _with(text: str, part: str) -> str:
     return text if part in text else ""
+
+
+def test_a_refusal_is_in_the_metrics_the_agent_and_the_journal(box: ApiBox, client: BoxClient) -> None:
+    """A start that its profile forbids: within seconds a series of its own, by the name asked for, and an event."""
+    with pytest.raises(ApiError):
+        client.agents.spawn({"name": "refused", "argv": ["true"], "profile": "none-such"})
+    row = 'agentbox_denied_total{agent="refused",layer="spawn",rule="profile"} 1.0'
+    until(lambda: _with(scrape(box).text, row))
+    found = until(lambda: client.call("read_events", query={"types": "policy.denied"})["events"])
+    assert (found[0]["data"]["name"], found[0]["data"]["rule"]) == ("refused", "profile")

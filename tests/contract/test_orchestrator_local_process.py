@@ -9,14 +9,14 @@ import pytest
 
 from agentbox.adapters.base import Deps, SlotConfig
 from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import BackendError
+from agentbox.adapters.errors import BackendError, SpawnError, ValidationError
 from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator.contract import Orchestrator
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator, connect
 from agentbox.adapters.orchestrator.record import RecordLine, follow_record
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.contracts.orchestrator import OrchestratorContract
-from agentbox.testing.contracts.orchestrator_lab import until_async
+from agentbox.testing.contracts.orchestrator_lab import FOREVER, new_id, spec, until_async
 
 
 def _adapter(box: AgentHostBox) -> LocalProcessOrchestrator:
@@ -162,3 +162,36 @@ async def lab(tmp_path: Path) -> AsyncIterator[LocalLab]:
 
 class TestLocalProcess(OrchestratorContract):
     pass
+
+
+async def test_refusals_are_counted_listed_and_recorded(lab: LocalLab) -> None:
+    """What another program of ours refused an agent, and a start that was refused: in the agent, in the counts of all,
+    and in the record. The counts are answered as soon as they change."""
+    adapter = await lab.start()
+    assert isinstance(adapter, LocalProcessOrchestrator)
+    handle = await adapter.spawn(spec(*FOREVER), request_id=new_id())
+    before = await adapter.read_denials(-1, 0)
+    assert before.totals == ()
+    waiting = asyncio.create_task(adapter.read_denials(before.revision, 30))
+    client, _ = await connect(lab.box.paths, Deadline.after(5))
+    refusal = {"agent_id": handle.agent_id, "layer": "proxy", "rule": "net connect", "count": 3, "detail": "a:1"}
+    assert await client.call("agent.denied", refusal, Deadline.after(5)) == {}
+    with pytest.raises(ValidationError):
+        await client.call("agent.denied", {**refusal, "count": 0}, Deadline.after(5))
+    await client.close()
+    async with asyncio.timeout(5):
+        changed = await waiting
+    assert [(row.agent, row.layer, row.rule, row.count) for row in changed.totals] == [
+        ("test", "proxy", "net connect", 3)
+    ]
+    with pytest.raises(SpawnError):
+        await adapter.spawn(spec(*FOREVER, profile="none-such", parent_id=handle.agent_id), request_id=new_id())
+    assert (await adapter.get(handle.agent_id)).denials == {"proxy": {"net connect": 3}}
+    lines = [line for line in await lab.record(3) if line.type == "policy.denied"]
+    assert [(line.agent_id, line.data["rule"], line.data["count"]) for line in lines] == [
+        (handle.agent_id, "net connect", 3),
+        (handle.agent_id, "profile", 1),
+    ]
+    await lab.crash()
+    again = await lab.restart()
+    assert (await again.get(handle.agent_id)).denials == {"proxy": {"net connect": 3}}

@@ -9,7 +9,7 @@ from agentbox.adapters.base import Page
 from agentbox.adapters.bounds import between, chars, count, says
 from agentbox.adapters.wire import JsonObj, Record, record
 
-CONTRACT_VERSION = "1.0.0"
+CONTRACT_VERSION = "1.1.0"
 AgentState = Literal["starting", "running", "backoff", "stopping", "exited", "failed", "lost"]
 ExitReason = Literal["exit", "signal", "terminated", "timeout", "limit", "lost", "restart-intensity"]
 StreamKind = Literal["stdout", "stderr", "state", "exit"]
@@ -79,7 +79,8 @@ class ExitRecord(Record):
 
 @record
 class AgentInfo(Record):
-    """An agent as it is now. `isolation` says what the sandbox enforced."""
+    """An agent as it is now. `isolation` says what the sandbox enforced; `denials` how often a process of ours refused it
+    something, by layer and rule, over all its lives."""
 
     handle: AgentHandle
     spec: AgentSpec
@@ -89,6 +90,7 @@ class AgentInfo(Record):
     restarts: int
     exit: ExitRecord | None
     isolation: JsonObj
+    denials: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @record
@@ -142,7 +144,8 @@ class Orchestrator(Protocol):
     """The slot. Clauses O1 to O15 say what each call promises.
 
     Capabilities: `detached`, agents outlive their callers, and several callers share them; `limits.raise`, who holds scope
-    admin may raise limits; `local`, they are processes of this box, whose drain ends them; `record`, the peer's own record of what became of agents is read through this class.
+    admin may raise limits; `local`, they are processes of this box, whose drain ends them; `record`, the peer's own record of what became of agents is read through this class;
+    `denials`, so are its counts of what agents were refused.
     """
 
     @property

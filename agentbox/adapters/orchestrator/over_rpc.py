@@ -22,6 +22,7 @@ from agentbox.adapters.orchestrator.contract import (
     Signal,
     StreamItem,
 )
+from agentbox.adapters.orchestrator.denials import DenialCounts
 from agentbox.adapters.orchestrator.rpc_client import RpcClient
 from agentbox.adapters.wire import JsonObj, from_wire, to_wire
 
@@ -93,6 +94,12 @@ class OverRpc(Adapter):
         first up to `wait_s`. Raises NotFound where the peer keeps none (no capability `record`)."""
         found = await self._call("record.read", {"after": after, "wait_s": wait_s}, 2 * wait_s + _SLACK_SECONDS)
         return self._read(tuple[JsonObj, ...], found.get("items") if isinstance(found, dict) else found)
+
+    async def read_denials(self, after: int, wait_s: float) -> DenialCounts:
+        """The peer's counts, as soon as they are not those of revision `after`; waits for that up to `wait_s`. Raises
+        NotFound where the peer keeps none (no capability `denials`)."""
+        found = await self._call("denials.read", {"after": after, "wait_s": wait_s}, 2 * wait_s + _SLACK_SECONDS)
+        return self._read(DenialCounts, found)
 
     async def _call(self, method: str, params: dict[str, Any], seconds: float | None = None) -> Any:
         return await self._opened().call(method, params, self._deadline(seconds))

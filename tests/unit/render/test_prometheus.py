@@ -29,7 +29,7 @@ class Case:
 
 
 _STARTS, _JOURNAL = 'agentbox_program_starts_total{program="gateway"}', "agentbox_journal_"
-_DENIED = 'agentbox_denied_total{agent="builder",layer="kernel",rule="fs"}'
+_DENIED = 'agentbox_denied_total{agent="builder",layer="proxy",rule="net connect"}'
 _HEALTH = 'agentbox_adapter_health{slot="pods",impl="local-fs"}'
 _HEALTH_OFF = 'agentbox_adapter_health{slot="pods",impl="off"}'
 CASES = {
@@ -58,8 +58,8 @@ CASES = {
         "slot pods of agentbox is down or served by its off class",
     ),
     "AgentboxDenials": Case(
-        {_DENIED: "0+5x20"}, {_DENIED: "0+1x20"}, {"agent": "builder", "layer": "kernel", "rule": "fs"},
-        "agent builder of agentbox was refused more than ten times in 10 minutes (fs)",
+        {_DENIED: "0+5x20"}, {_DENIED: "0+1x20"}, {"agent": "builder", "layer": "proxy", "rule": "net connect"},
+        "agent builder of agentbox was refused more than ten times in 10 minutes (net connect)",
     ),
     "AgentboxJournalNearMax": Case(
         {_JOURNAL + "bytes": "85x20", _JOURNAL + "max_bytes": "100x20"},

@@ -1,0 +1,21 @@
+"""Counts of what agents were refused, as who runs them keeps them (agents.md 2)."""
+
+from agentbox.adapters.wire import Record, record
+
+
+@record
+class DenialCount(Record):
+    """`agent` is a name; `count` is since the peer began, so it may fall to a smaller one."""
+
+    agent: str
+    layer: str
+    rule: str
+    count: int
+
+
+@record
+class DenialCounts(Record):
+    """All that there are. Two with one `revision` are the same."""
+
+    revision: int
+    totals: tuple[DenialCount, ...]

@@ -1,0 +1,159 @@
+"""The ledger of what agents were refused by a process of ours: exact counts, and events at a bounded rate.
+
+The kernel's own refusals are in no ledger: it tells nobody of them.
+"""
+
+import asyncio
+import re
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentbox.adapters.errors import PermissionDenied, QuotaExceeded, SpawnError
+from agentbox.adapters.orchestrator.contract import AgentSpec
+from agentbox.adapters.orchestrator.denials import DenialCount, DenialCounts
+from agentbox.agents.entry import Entry
+from agentbox.agents.store import Happening
+
+LAYERS: Final = ("proxy", "gateway", "door", "spawn", "reaper")
+OTHER: Final = "other"
+MOST_RULES = 64  # of a layer; later ones count as `other`
+MOST_NAMES = 32  # of agents; later ones count as `other`
+MOST_SERIES = 190  # of (name, layer, rule): /metrics shows 200 a family (api/exposition.py)
+EVENT_SECONDS = 0.1  # between two events of one agent and rule: at most 10 a second
+MOST_EVENTS = 64  # stored at once; what is beyond waits for the next time, and goes on counting
+_RULE = re.compile(r"[a-z0-9]([a-z0-9_.:*/ -]{0,46}[a-z0-9*])?")
+_DETAIL = 200  # characters
+_REFUSING_STAGES = ("profile", "cwd", "confinement")  # of a spawn; a program that is not there was not refused
+
+Key = tuple[str, str, str, str]  # agent id ("" = none was made), name, layer, rule
+Save = Callable[[Sequence[Entry], Sequence[Happening]], Coroutine[Any, Any, None]]
+
+
+@dataclass
+class _Untold:
+    """Refusals that are in no event yet. `detail` is that of the first."""
+
+    profile: str
+    generation: int
+    count: int
+    detail: str
+
+
+class Denials:
+    """Used by one event loop. `entries` are the agents by id; `save` stores those that changed, and events, in one go."""
+
+    def __init__(self, save: Save, entries: Mapping[str, Entry]) -> None:
+        self._save, self._entries = save, entries
+        self._totals: dict[tuple[str, str, str], int] = {}
+        self._names: set[str] = set()
+        self._rules: defaultdict[str, set[str]] = defaultdict(set)
+        self._untold: dict[Key, _Untold] = {}
+        self._telling: asyncio.Task[None] | None = None
+        self._grown = asyncio.Event()
+        self.revision = secrets.randbits(40)  # grows with each refusal; no other process of this program had it
+
+    def on_denied(self, agent_id: str, layer: str, rule: str, count: int = 1, detail: str = "") -> None:
+        """`count` refusals of that agent. Unknown layers, and rules beyond the bound, count as `other`; so does an agent
+        that is not known, which has no event. `detail` may be an agent's words: it is cut and escaped."""
+        entry = self._entries.get(agent_id)
+        layer, rule = self._bounded(layer, rule)
+        if entry is None:
+            self._count(OTHER, layer, rule, count)
+            return
+        mine = entry.denials.setdefault(layer, {})
+        mine[rule] = mine.get(rule, 0) + count
+        name = self._count(entry.spec.name, layer, rule, count)
+        self._tell((agent_id, name, layer, rule), entry.spec.profile, entry.generation, count, detail)
+
+    def on_spawn(self, spec: AgentSpec, error: BaseException | None, agent_id: str = "") -> None:
+        """Counts a start that was refused by rule; what failed for another reason does not count. `agent_id` where the
+        agent exists, as at a restart; else the event stands under its parent's, or under none."""
+        rule = rule_of(error)
+        if not rule:
+            return
+        if agent_id in self._entries:
+            self.on_denied(agent_id, "spawn", rule, 1, str(error))
+            return
+        layer, rule = self._bounded("spawn", rule)
+        parent = spec.parent_id if spec.parent_id in self._entries else None
+        name = self._count(spec.name, layer, rule, 1)
+        self._tell((parent or "", name, layer, rule), spec.profile, 0, 1, str(error))
+
+    def totals(self) -> DenialCounts:
+        """What was refused since this process began, by name of the agent, layer and rule."""
+        rows = sorted(self._totals.items())
+        found = tuple(DenialCount(agent=name, layer=at, rule=by, count=count) for (name, at, by), count in rows)
+        return DenialCounts(revision=self.revision, totals=found)
+
+    async def grows(self) -> None:
+        """Returns after the next refusal."""
+        await self._grown.wait()
+
+    async def flush(self) -> None:
+        """Returns once every refusal so far is in an event."""
+        while self._telling is not None and not self._telling.done():
+            await asyncio.wait([self._telling])
+
+    def _bounded(self, layer: str, rule: str) -> tuple[str, str]:
+        layer = layer if layer in LAYERS else OTHER
+        known = self._rules[layer]
+        if rule in known or (_RULE.fullmatch(rule) and len(known) < MOST_RULES):
+            known.add(rule)
+            return layer, rule
+        return layer, OTHER
+
+    def _count(self, name: str, layer: str, rule: str, count: int) -> str:
+        """Returns the name under which it counts."""
+        if name not in self._names and len(self._names) >= MOST_NAMES:
+            name = OTHER
+        self._names.add(name)
+        key = (name, layer, rule)
+        if key not in self._totals and len(self._totals) >= MOST_SERIES:
+            key = (OTHER, layer, OTHER)
+        self._totals[key] = self._totals.get(key, 0) + count
+        self.revision += 1
+        self._grown.set()
+        self._grown = asyncio.Event()
+        return name
+
+    def _tell(self, key: Key, profile: str, generation: int, count: int, detail: str) -> None:
+        if waiting := self._untold.get(key):
+            waiting.count += count
+        else:
+            self._untold[key] = _Untold(profile, generation, count, _escaped(detail))
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.create_task(self._tell_all(), name="denials")
+
+    async def _tell_all(self) -> None:
+        """One event for all refusals of an agent and rule since the last; the pause is what bounds their rate."""
+        while self._untold:
+            told = [(key, self._untold.pop(key)) for key in list(self._untold)[:MOST_EVENTS]]
+            changed = {entry.agent_id: entry for key, _ in told if (entry := self._entries.get(key[0]))}
+            await self._save(tuple(changed.values()), [_event(key, untold) for key, untold in told])
+            await asyncio.sleep(EVENT_SECONDS)
+
+
+def rule_of(error: BaseException | None) -> str:
+    """By what a start was refused; "" when it was not, or failed otherwise."""
+    if isinstance(error, QuotaExceeded):
+        return str(error.members.get("limit", "limits"))
+    if isinstance(error, PermissionDenied):
+        return "rights"
+    if isinstance(error, SpawnError) and error.members.get("stage") in _REFUSING_STAGES:
+        return str(error.members["stage"])
+    return ""
+
+
+def _event(key: Key, untold: _Untold) -> Happening:
+    agent_id, name, layer, rule = key
+    who = {"name": name, "generation": untold.generation, "profile": untold.profile}
+    return Happening(
+        "policy.denied", agent_id, {**who, "layer": layer, "rule": rule, "count": untold.count, "detail": untold.detail}
+    )
+
+
+def _escaped(text: str) -> str:
+    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text[:_DETAIL])

@@ -1,0 +1,152 @@
+"""The ledger of refusals: exact counts, names and rules within bounds, events at a bounded rate."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from agentbox.adapters.errors import InvalidTransition, QuotaExceeded, SpawnError
+from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
+from agentbox.agents.config import HostConfig
+from agentbox.agents.denials import EVENT_SECONDS, MOST_NAMES, MOST_RULES, MOST_SERIES, Denials
+from agentbox.agents.entry import Entry
+from agentbox.agents.host import Host
+from agentbox.agents.store import Store
+from agentbox.settings import Paths
+from agentbox.testing.agent_host import LIMITS
+
+
+@pytest_asyncio.fixture
+async def host(tmp_path: Path) -> AsyncIterator[Host]:
+    """With its store open and no agent."""
+    config = HostConfig(paths=Paths(tmp_path), limits=LIMITS)
+    store = Store(config.state)
+    await store.open()
+    yield Host(config, store, "mark")
+    await store.close()
+
+
+@pytest.fixture
+def ledger(host: Host) -> Denials:
+    return host.denials
+
+
+def known(host: Host, agent_id: str, name: str = "builder") -> Entry:
+    spec = AgentSpec(name=name, argv=("true",), profile="sandboxed")
+    made = Entry(agent_id=agent_id, spec=spec, limits=Limits(), principal="", request_id=agent_id)
+    host.entries[agent_id] = made
+    return made
+
+
+async def events(host: Host) -> list[dict[str, Any]]:
+    await host.denials.flush()
+    return await host.store.record(0, 10_000)
+
+
+def counts(ledger: Denials) -> dict[tuple[str, str, str], int]:
+    return {(row.agent, row.layer, row.rule): row.count for row in ledger.totals().totals}
+
+
+async def test_every_refusal_counts_and_is_in_an_event(host: Host, ledger: Denials) -> None:
+    """A flood of 5,000 for half a second: the counts are exact, the events few, and their counts add up to it."""
+    entry, given, end = known(host, "a"), 0, time.monotonic() + 0.5
+    while time.monotonic() < end or given < 5000:
+        ledger.on_denied("a", "proxy", "net connect", 1, "example.org:443")
+        given += 1
+        if given % 100 == 0:
+            await asyncio.sleep(0.001)
+    lasted = time.monotonic() - end + 0.5
+    told = await events(host)
+    assert counts(ledger) == {("builder", "proxy", "net connect"): given}
+    assert entry.denials == {"proxy": {"net connect": given}}
+    assert sum(line["data"]["count"] for line in told) == given
+    assert 2 <= len(told) <= lasted / EVENT_SECONDS + 2
+    assert told[0]["type"] == "policy.denied"
+    assert told[0]["data"] == {
+        "name": "builder", "generation": 1, "profile": "sandboxed", "layer": "proxy", "rule": "net connect",
+        "count": told[0]["data"]["count"], "detail": "example.org:443",
+    }  # fmt: skip
+
+
+async def test_what_was_counted_is_kept_with_the_agent(host: Host, ledger: Denials) -> None:
+    """A later process of the host reads it from the row."""
+    entry = known(host, "a")
+    await host.save(entry)
+    ledger.on_denied("a", "door", "tool.invoke", 3)
+    await ledger.flush()
+    assert [one.info().denials for one in await host.store.entries()] == [{"door": {"tool.invoke": 3}}]
+
+
+async def test_names_and_rules_stay_within_bounds(host: Host, ledger: Denials) -> None:
+    """Rules without end, of agents without end: few series, and no refusal lost."""
+    for number in range(MOST_RULES + 40):
+        known(host, str(number), f"agent-{number}")
+        for rule in range(3):
+            ledger.on_denied(str(number), "door", f"rule-{number}-{rule}")
+    found = counts(ledger)
+    assert sum(found.values()) == 3 * (MOST_RULES + 40)
+    assert len(found) <= MOST_SERIES + 2
+    assert len({name for name, _, _ in found}) <= MOST_NAMES + 1
+    assert len({rule for _, _, rule in found}) <= MOST_RULES + 1
+    assert found["other", "door", "other"] > 100
+
+
+@pytest.mark.parametrize("rule", ["", "Upper", " a", "a\nb", 'quote"', "x" * 49])
+async def test_what_is_no_name_of_a_rule_counts_as_other(host: Host, ledger: Denials, rule: str) -> None:
+    """No text of an agent's becomes a label."""
+    known(host, "a")
+    ledger.on_denied("a", "door", rule)
+    ledger.on_denied("a", "no such layer", "x")
+    ledger.on_denied("nobody", "door", "x")
+    assert set(counts(ledger)) == {("builder", "door", "other"), ("builder", "other", "x"), ("other", "door", "x")}
+
+
+async def test_details_are_escaped_and_cut(host: Host, ledger: Denials) -> None:
+    """An agent's words reach a terminal as text."""
+    known(host, "a")
+    ledger.on_denied("a", "door", "x", 1, "\x1b[2J\u202e" + "y" * 500)
+    (line,) = await events(host)
+    assert line["data"]["detail"].startswith("\\x1b[2J\\x202e")
+    assert "\x1b" not in line["data"]["detail"]
+    assert len(line["data"]["detail"]) < 210
+
+
+async def test_a_start_that_was_refused_counts_by_its_rule(host: Host, ledger: Denials) -> None:
+    """Under the name asked for; in the journal under the parent, where there is one. A failure is no refusal."""
+    known(host, "a", "parent")
+    child = AgentSpec(name="child", argv=("true",), profile="unrestricted", parent_id="a")
+    alone = AgentSpec(name="alone", argv=("true",), profile="sandboxed")
+    too_much = QuotaExceeded("no", limit="memory", observed=2, cap=1, config_path="limits.memory")
+    refused: list[tuple[AgentSpec, BaseException | None]] = [
+        (child, SpawnError("no", stage="profile")),
+        (alone, SpawnError("no", stage="cwd")),
+        (alone, too_much),
+        (alone, SpawnError("no", stage="exec")),
+        (alone, InvalidTransition("no", **{"id": "", "from": "", "to": "", "blockers": []})),
+        (alone, None),
+    ]
+    for spec, error in refused:
+        ledger.on_spawn(spec, error)
+    assert Counter(counts(ledger)) == {
+        ("child", "spawn", "profile"): 1,
+        ("alone", "spawn", "cwd"): 1,
+        ("alone", "spawn", "memory"): 1,
+    }
+    told = {(line["agent_id"], line["data"]["name"]) for line in await events(host)}
+    assert told == {("a", "child"), ("", "alone")}
+
+
+async def test_an_agent_that_was_forgotten_does_not_come_back(host: Host, ledger: Denials) -> None:
+    """Its refusals are told; its row is not written again."""
+    entry = known(host, "a")
+    await host.save(entry)
+    ledger.on_denied("a", "door", "x")
+    del host.entries["a"]
+    await host.store.forget(["a"])
+    assert [line["agent_id"] for line in await events(host)] == ["a"]
+    assert await host.store.entries() == []
