@@ -23,7 +23,7 @@ def command(pid):
 found = {}
 for entry in pathlib.Path("/proc").glob("[0-9]*"):
     line = command(entry.name)
-    for name in ("supervisor.supervisord", "agentbox.api", "agentbox.agents", "agentbox.sandbox"):
+    for name in ("supervisor.supervisord", "agentbox.api", "agentbox.gateway", "agentbox.agents", "agentbox.sandbox"):
         if f"-m {name}" in line:
             found[name] = found.get(name, 0) + pss(entry.name)
 code = "import asyncio, uvicorn\\nasync def app(s, r, w): pass\\n" \\
@@ -56,7 +56,7 @@ def main() -> None:
     archive = read_archive(Path(state.folder / "image").resolve())
     layers = {layer.name: layer.size / 1e6 for layer in archive.layers}
     keep("footprint", [
-        Claim("control plane idle, sum of PSS", "MiB", totals, 160, "supervisord, API, agent-host, launcher; box idle",
+        Claim("control plane idle, sum of PSS", "MiB", totals, 160, "supervisord, API, gateway, agent-host, launcher; box idle",
               peer="bare uvicorn", extra={"by_program": seen[0]}),
         Claim("bare uvicorn", "MiB", [sample["peer"] for sample in seen], None, "an ASGI application that does nothing"),
         Claim("image, compressed", "MB", [archive.size / 1e6], 150, "core profile, whole archive", extra={"layers": layers}),

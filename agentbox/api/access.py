@@ -8,9 +8,10 @@ from pathlib import Path
 
 from agentbox.adapters.errors import PermissionDenied
 from agentbox.api.problems import Unauthenticated
+from agentbox.plan.names import AGENT_HOST, GATEWAY
 from agentbox.settings import Paths
 
-CORE_PROGRAMS = ("agent-host", "gateway")
+CORE_PROGRAMS = (AGENT_HOST, GATEWAY)
 OPERATOR = "urn:agentbox:operator"
 _NEVER_CORE = frozenset({"admin", "reviews:write", "approvals:write", "mesh:admin"})
 _RULE = "send the header Authorization: Bearer <token>"

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentbox.api.application import Application
-from agentbox.api.connection import Bounds
 from agentbox.api.drain import close_slots
 from agentbox.api.jobs import tells_bug
-from agentbox.api.listener import Listener, bind
 from agentbox.api.services import Services
 from agentbox.plan.names import API
 from agentbox.routes import ROUTES
+from agentbox.serving import Bounds, Listener, bind
 from agentbox.supervision.notify import notify
 from agentbox.supervision.rpc import SupervisorClient, SupervisorUnavailable
 

@@ -10,7 +10,7 @@ from agentbox.features.model import Feature, FixedPort
 from agentbox.manifest import Model
 
 GATEWAY_PORT: Final = 9093
-"""Loopback port of the gateway. Reserved while the orchestrator is on, so that a manifest stays valid when it comes."""
+"""Loopback port of the gateway. Reserved while the orchestrator is on, whoever runs the agents."""
 
 
 @dataclass(frozen=True)

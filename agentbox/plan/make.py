@@ -77,7 +77,7 @@ def make_plan(
         reach=tables["egress"],
         slots=resolved,
         programs=_programs(resolved, added, resources),
-        ports=(*own_ports(api, observability), *added.ports),
+        ports=(*own_ports(api, observability, resolved), *added.ports),
         probes=added.probes,
         tmpfs=storage.baseline_tmpfs(model.resources),
         volumes=(*storage.baseline_volumes(), *added.volumes),

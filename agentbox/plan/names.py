@@ -6,6 +6,7 @@ WORKSPACE = "workspace"
 
 BOOTSTRAP = "bootstrap"
 API = "management-api"
+GATEWAY = "gateway"
 AGENT_HOST = "agent-host"
 SEAL = "bootstrap-seal"
 

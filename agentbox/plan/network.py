@@ -1,11 +1,16 @@
 """What the box listens on, and the question by which an engine learns that it is ready."""
 
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from agentbox.features import GATEWAY_PORT
 from agentbox.plan.errors import PlanError
-from agentbox.plan.model import Api, Observability, Plan, Port
+from agentbox.plan.model import Api, Observability, Plan, Port, Slot
+from agentbox.plan.names import GATEWAY
 
 LOOPBACK = "127.0.0.1"
+_ABOVE_API = 3
 
 
 @dataclass(frozen=True)
@@ -19,8 +24,9 @@ class Healthcheck:
     start_period: int = 30
 
 
-def own_ports(api: Api, observability: Observability) -> tuple[Port, ...]:
-    """The two ports that every box has."""
+def own_ports(api: Api, observability: Observability, slots: Mapping[str, Slot]) -> tuple[Port, ...]:
+    """The two ports that every box has, and the gateway's where there may be agents; that one stays inside."""
+    gateway = () if slots["orchestrator"].use == "off" else (Port(owner=GATEWAY, name=GATEWAY, port=GATEWAY_PORT),)
     return (
         Port(owner="api.port", name="api", port=api.port, publish=api.publish_address),
         Port(
@@ -29,7 +35,18 @@ def own_ports(api: Api, observability: Observability) -> tuple[Port, ...]:
             port=observability.metrics_port,
             publish=observability.publish_address,
         ),
+        *gateway,
     )
+
+
+def gateway_port(plan: Plan, *, contained: bool) -> int:
+    """Where the gateway listens on loopback. Boxes of the process engine share the loopback of their host: there it is
+    the first port from three above the API's that nothing of the plan has, hence 9093 again for the default API port."""
+    if contained:
+        return GATEWAY_PORT
+    taken = {row.port for row in plan.ports if row.owner != GATEWAY}
+    near = plan.api.port + _ABOVE_API
+    return next(port for port in itertools.chain(range(near, 65536), range(1024, near)) if port not in taken)
 
 
 def ready_url(plan: Plan) -> str:

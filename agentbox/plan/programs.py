@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agentbox.plan.errors import PlanError
 from agentbox.plan.model import Program, Ready, Slot
-from agentbox.plan.names import AGENT_HOST, API, BOOTSTRAP, ONCE_GROUP, SEAL, STAGE_B, STAGE_VARIABLE
+from agentbox.plan.names import AGENT_HOST, API, BOOTSTRAP, GATEWAY, ONCE_GROUP, SEAL, STAGE_B, STAGE_VARIABLE
 from agentbox.settings import Paths
 
 FEATURE_PRIORITIES = range(50, 90)
@@ -54,6 +54,12 @@ ROWS: tuple[Row, ...] = (
     Row(
         Program(name=API, priority=10, argv=_module("agentbox.api"), required=True, ready=_NOTIFY, stop_seconds=11),
         _always,
+    ),
+    Row(
+        Program(
+            name=GATEWAY, priority=20, argv=_module("agentbox.gateway"), required=True, ready=_NOTIFY, stop_seconds=2
+        ),
+        _spawns_locally,
     ),
     Row(
         Program(

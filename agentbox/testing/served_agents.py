@@ -16,11 +16,11 @@ from agentbox.agents.bridge.over_http import HttpOrchestrator
 from agentbox.api.agent_events import record_of_agents
 from agentbox.api.app import build
 from agentbox.api.application import Application
-from agentbox.api.listener import Listener, bind
 from agentbox.api.server import API_BOUNDS
 from agentbox.client import AsyncBoxClient
 from agentbox.plan.model import Slot
 from agentbox.routes import ROUTES
+from agentbox.serving import Listener, bind
 from agentbox.settings import Paths
 from agentbox.testing.agent_host import LIMITS, AgentHostBox
 from agentbox.testing.api_box import TOKEN, api_plan

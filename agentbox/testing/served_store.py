@@ -16,11 +16,11 @@ from agentbox.adapters.registry import resolve
 from agentbox.adapters.wire import JsonObj
 from agentbox.api.app import build
 from agentbox.api.application import Application
-from agentbox.api.listener import Listener, bind
 from agentbox.api.server import API_BOUNDS
 from agentbox.api.services import Services
 from agentbox.plan.model import Slot
 from agentbox.routes import ROUTES
+from agentbox.serving import Listener, bind
 from agentbox.settings import Paths
 from agentbox.testing.api_box import TOKEN, api_plan
 from agentbox.testing.clock import ManualClock

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from raw import ask
@@ -17,15 +18,16 @@ def sealed() -> Iterator[Sealed]:
 
 
 def test_each_program_killed_ten_times(sealed: Sealed) -> None:
-    """Each required program, killed ten times over: agent-host is named in `/ready` every time, the API answers nothing
+    """Each required program, killed ten times over: agent-host and gateway are named in `/ready` every time, the API answers nothing
     or 503 until it has looked; each within 5 s, however soon the program is back."""
     port = sealed.plan.api.port
 
-    def names_it() -> bool:
+    def names(program: str) -> bool:
         found = ask(port, "GET /ready HTTP/1.1")
-        return found.status == 503 and any(row.startswith("program:agent-host ") for row in found.json()["missing"])
+        return found.status == 503 and any(row.startswith(f"program:{program} ") for row in found.json()["missing"])
 
-    for program, fell in (("agent-host", names_it), ("management-api", lambda: not sealed.ready())):
+    kills = {"agent-host": partial(names, "agent-host"), "gateway": partial(names, "gateway")}
+    for program, fell in {**kills, "management-api": lambda: not sealed.ready()}.items():
         for _ in range(10):
             pid = sealed.pid(program)
             (sealed.box.paths.starts_dir / program).unlink()  # or it would be stopped as one that never stays up

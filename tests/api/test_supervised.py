@@ -32,7 +32,8 @@ def programs() -> tuple[Program, ...]:
             stop_seconds=seconds,
         )
         for name, priority, module, seconds in (
-            ("management-api", 10, "agentbox.api", 11), ("agent-host", 30, "agentbox.agents", 8),
+            ("management-api", 10, "agentbox.api", 11), ("gateway", 20, "agentbox.gateway", 2),
+            ("agent-host", 30, "agentbox.agents", 8),
         )
     }  # fmt: skip
     return (

@@ -71,7 +71,7 @@ def test_rc_035_livez(running: Box, tmp_path: Path) -> None:
 
 
 def test_rc_035_memory(running: Box) -> None:
-    """Supervisord, API, agent-host and its launcher, idle: at most 160 MiB in proportional size."""
+    """Supervisord, API, gateway, agent-host and its launcher, idle: at most 160 MiB in proportional size."""
     members = getattr(running, "members", list)()
     samples = [int(running.python(PSS, *map(str, members)).out) / 1024 for _ in range(3)]
     assert min(samples) > 10

@@ -6,7 +6,7 @@ import shutil
 from agentbox.boot.context import Context
 from agentbox.boot.errors import BootError
 from agentbox.boot.record import boot_record
-from agentbox.plan.names import AGENT_HOST
+from agentbox.plan.names import AGENT_HOST, GATEWAY
 from agentbox.probes.base import ProbeResult
 from agentbox.probes.suite import run_probes
 from agentbox.supervision.events import BootLog
@@ -15,7 +15,7 @@ from agentbox.supervision.secrets import SUPERVISOR_USER, write_program_token
 from agentbox.supervision.shutdown import mark_running
 
 PHASE, BUDGET_MS = "5", 200
-TOKEN_PROGRAMS = (AGENT_HOST,)  # those that the API talks to with a token of this boot
+TOKEN_PROGRAMS = (AGENT_HOST, GATEWAY)  # those that talk with the API by a token of this boot
 
 
 def run(context: Context) -> None:

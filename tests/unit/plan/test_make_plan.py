@@ -13,23 +13,26 @@ from agentbox.plan.errors import LockDisagreesError
 from agentbox.testing.plans import SYSTEM, lock_of, manifest_bytes, plan_of
 
 
-def test_the_default_manifest_gives_the_four_programs_and_two_loopback_ports() -> None:
-    """Bootstrap, API, agent-host and seal run; only the API and the metrics are published, on 127.0.0.1."""
+def test_the_default_manifest_gives_five_programs_and_publishes_two_ports_on_loopback() -> None:
+    """Bootstrap, API, gateway, agent-host and seal run; only the API and the metrics are published, on 127.0.0.1."""
     plan = plan_of()
     assert [program.name for program in plan.programs] == [
         "bootstrap",
         "management-api",
+        "gateway",
         "agent-host",
         "bootstrap-seal",
     ]
-    assert [program.name for program in plan.required_programs] == ["bootstrap", "management-api", "agent-host"]
-    assert [(port.port, port.publish) for port in plan.ports] == [(9090, "127.0.0.1"), (9091, "127.0.0.1")]
+    required = [program.name for program in plan.required_programs]
+    assert required == ["bootstrap", "management-api", "gateway", "agent-host"]
+    assert [(port.port, port.publish) for port in plan.ports] == [(9090, "127.0.0.1"), (9091, "127.0.0.1"), (9093, "")]
 
 
-def test_an_orchestrator_that_is_off_needs_no_agent_host() -> None:
-    """The gate of a program is asked; a slot that is off is not required."""
+def test_an_orchestrator_that_is_off_needs_no_agent_host_and_no_gateway() -> None:
+    """The gate of a program is asked; a slot that is off is not required, and nothing listens for its agents."""
     plan = plan_of('[adapters]\norchestrator.use = "off"\n')
-    assert "agent-host" not in {program.name for program in plan.programs}
+    assert not {"agent-host", "gateway"} & {program.name for program in plan.programs}
+    assert [port.name for port in plan.ports] == ["api", "metrics"]
     assert not plan.slots["orchestrator"].required
 
 
@@ -90,9 +93,9 @@ def test_a_lock_for_other_packages_is_refused_by_what_differs(text: str, lock, s
 
 def test_too_little_time_to_stop_is_an_error_of_the_plan() -> None:
     """The sum over supervisord's groups must fit, or the engine would kill a box in the middle of its shutdown."""
-    with pytest.raises(PlanError, match=r"may take 23 s .* resources.stop_seconds allows 22"):
-        plan_of("[resources]\nstop_seconds = 22\n")
-    assert plan_of("[resources]\nstop_seconds = 23\n").resources.stop_seconds == 23
+    with pytest.raises(PlanError, match=r"may take 26 s .* resources.stop_seconds allows 25"):
+        plan_of("[resources]\nstop_seconds = 25\n")
+    assert plan_of("[resources]\nstop_seconds = 26\n").resources.stop_seconds == 26
 
 
 def test_every_writable_mount_is_a_writable_root() -> None:

@@ -138,7 +138,7 @@ def test_features_stop_before_what_they_use_and_the_seal_starts_last() -> None:
     parser.expansions = options.environ_expansions
     parser.read_string(supervisord(plan))
     groups = sorted(options.process_groups_from_parser(parser), key=lambda group: group.priority)
-    assert [group.name for group in groups] == ["management-api", "agent-host", "features", "once"]
+    assert [group.name for group in groups] == ["management-api", "gateway", "agent-host", "features", "once"]
 
 
 def test_below_a_prefix_our_programs_and_paths_move_and_are_told(tmp_path: Path) -> None:

@@ -4,15 +4,18 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
+from functools import partial
 from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from agentbox.api.connection import IDLE_SECONDS, BoundedHttp, Bounds
 from agentbox.errors import AgentboxError, ExitCode
+from agentbox.serving.connection import IDLE_SECONDS, BoundedHttp, Bounds
 
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+Make = Callable[[], asyncio.Protocol]
+Front = Callable[[Make], asyncio.Protocol]
 BACKLOG = 512
 MESSAGE = 1 << 20  # bytes of one WebSocket message
 
@@ -46,8 +49,10 @@ def _websocket(config: Config, server_state: ServerState, app_state: dict[str, A
 class Listener:
     """Serves `app` on a socket from `open` to `close`."""
 
-    def __init__(self, app: Asgi, sock: socket.socket, bounds: Bounds) -> None:
+    def __init__(self, app: Asgi, sock: socket.socket, bounds: Bounds, front: Front | None = None) -> None:
+        """`front` is given what makes the protocol of a connection, and answers the one that stands before it."""
         self._sock = sock
+        self._front = front
         self._protocol = type("Bounded", (BoundedHttp,), {"bounds": bounds})
         self._config = Config(
             app, http=self._protocol, loop="none", ws=_websocket,  # type: ignore[arg-type]
@@ -68,7 +73,10 @@ class Listener:
         self._config.load()
         loop = asyncio.get_running_loop()
         self._tick()
-        self._server = await loop.create_server(self._connection, sock=self._sock, backlog=BACKLOG)
+        made: Make = self._connection
+        if self._front is not None:
+            made = partial(self._front, self._connection)
+        self._server = await loop.create_server(made, sock=self._sock, backlog=BACKLOG)
 
     def _connection(self) -> asyncio.Protocol:
         protocol: asyncio.Protocol = self._protocol(self._config, self._state, {})

@@ -1,0 +1,29 @@
+"""What the gateway takes from the plan."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from agentbox.plan.model import Plan
+from agentbox.plan.names import GATEWAY
+from agentbox.plan.network import gateway_port
+from agentbox.settings import Paths
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayConfig:
+    """`plan` is the one in force; `port` is on 127.0.0.1."""
+
+    paths: Paths
+    plan: Plan
+    port: int
+
+    @property
+    def state(self) -> Path:
+        """Where budgets that were spent are kept, across restarts (agents.md 4)."""
+        return self.paths.slot(GATEWAY)
+
+    @classmethod
+    def from_plan(cls, plan: Plan, paths: Paths) -> Self:
+        """The configuration of the box below these paths."""
+        return cls(paths=paths, plan=plan, port=gateway_port(plan, contained=paths.contained))

@@ -1,0 +1,34 @@
+"""Which first lines are for the proxy, and which for an application."""
+
+import pytest
+
+from agentbox.gateway.front import asks_for
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        (b"CONNECT example.com:443 HTTP/1.1\r\n", "proxy"),
+        (b"GET http://example.com/ HTTP/1.1\r\n", "proxy"),
+        (b"GET ftp://example.com/ HTTP/1.1\r\n", "proxy"),
+        (b"\r\nGET h", "proxy"),
+        (b"POST /rpc HTTP/1.1\r\n", "http"),
+        (b"OPTIONS * HTTP/1.1\r\n", "http"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "http"),
+        (b"\x16\x03\x01" + b"\x00" * 40, "http"),
+        (b"nonsense\n", "http"),
+        (b"", None),
+        (b"GET", None),
+        (b"GET ", None),
+        (b"\r\n\r\n", None),
+    ],
+)
+def test_the_first_line_decides(said: bytes, kind: str | None) -> None:
+    """By the form of the target; nothing is decided before it has begun."""
+    assert asks_for(said) == kind
+
+
+def test_every_cut_of_a_line_decides_alike() -> None:
+    """However the bytes come in, no prefix says one thing and a longer one another."""
+    for line, kind in ((b"CONNECT a:1 HTTP/1.1\r\n", "proxy"), (b"POST /rpc HTTP/1.1\r\n", "http")):
+        assert {asks_for(line[:length]) for length in range(len(line) + 1)} == {None, kind}
