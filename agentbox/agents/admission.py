@@ -57,7 +57,7 @@ def _environment(entry: Entry, config: HostConfig, home_dir: Path, temp: Path, m
         **config.feature_env,
         **fixed,
         **entry.spec.env,
-        **environment.of_agent(entry.holding, token, config.providers),
+        **environment.of_agent(entry.holding, token, config.gateway_port, config.providers),
         "AGENTBOX_AGENT_ID": entry.agent_id,
         MARK: f"{mark}:{entry.agent_id}",
     }

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentbox.adapters.orchestrator.rpc import BOUNDS
+from agentbox.features import GATEWAY_PORT
 from agentbox.plan.model import Plan
+from agentbox.plan.network import gateway_port
 from agentbox.settings import Paths, environment
 
 _OURS = "AGENTBOX_"  # what of the box's environment is for the control plane
@@ -24,6 +26,7 @@ class HostConfig:
     policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [policies.<name>] as written
     providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [providers.<name>]
     reach: Mapping[str, Any] = field(default_factory=dict)  # [egress]
+    gateway_port: int = GATEWAY_PORT  # on 127.0.0.1
     max_agents: int = 100
     max_depth: int = 5
     grace_seconds: float = 5
@@ -54,5 +57,6 @@ class HostConfig:
         of_features = {name: value for name, value in plan.environment.items() if not name.startswith(_OURS)}
         return cls(
             paths=paths, limits=plan.limits, feature_env=of_features, log_level=level, dev=plan.dev, clock_scale=scale,
-            agents=plan.agents, policies=plan.policies, providers=plan.providers, reach=plan.reach, **known,
+            agents=plan.agents, policies=plan.policies, providers=plan.providers, reach=plan.reach,
+            gateway_port=gateway_port(plan, contained=paths.contained), **known,
         )  # fmt: skip

@@ -5,21 +5,20 @@ from typing import Any, Final
 
 from agentbox.grants.holding import Holding
 
-GATEWAY_PORT: Final = 9093
-GATEWAY: Final = f"http://127.0.0.1:{GATEWAY_PORT}"
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 _DIRECT: Final = ("NO_PROXY", "no_proxy")
 _LOOPBACK: Final = "127.0.0.1,::1,localhost"
 
 
-def of_agent(holding: Holding, token: str, providers: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """`providers` is `plan.providers`. No value of it is anybody's secret but the agent's own."""
-    found = {"AGENTBOX_URL": GATEWAY, "AGENTBOX_TOKEN": token}
+def of_agent(holding: Holding, token: str, port: int, providers: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """`port` is the gateway's, on loopback; `providers` is `plan.providers`. No value of it is anybody's secret but the agent's own."""
+    gateway = f"http://127.0.0.1:{port}"
+    found = {"AGENTBOX_URL": gateway, "AGENTBOX_TOKEN": token}
     if any(grant.right.mode == "allow" and "connect" in grant.right.operations for grant in holding.grants):
-        proxy = GATEWAY.replace("://", f"://agent:{token}@")
+        proxy = gateway.replace("://", f"://agent:{token}@")
         found |= dict.fromkeys(_PROXIES, proxy) | dict.fromkeys(_DIRECT, _LOOPBACK)
     if holding.provider in providers:
-        found |= _model(providers[holding.provider]["kind"], f"{GATEWAY}/llm/{holding.provider}", token)
+        found |= _model(providers[holding.provider]["kind"], f"{gateway}/llm/{holding.provider}", token)
     return found
 
 
