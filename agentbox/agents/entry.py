@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from agentbox.adapters.orchestrator.contract import (
     Limits,
 )
 from agentbox.grants.holding import Holding
+from agentbox.limits.registry import LIMITS
 
 FINAL: frozenset[AgentState] = frozenset({"exited", "failed", "lost"})
 
@@ -44,6 +45,7 @@ class Entry:
     exit: ExitRecord | None = None
     isolation: Mapping[str, Any] = field(default_factory=dict)
     denials: dict[str, dict[str, int]] = field(default_factory=dict)  # layer -> rule -> how often
+    peaks: dict[str, float] = field(default_factory=dict)  # the most that was seen, by limit, in all lives
     stop_requested: bool = False
     delivered: int = 0  # cursor up to which an attachment has read
     created: float = field(default_factory=time.time)
@@ -58,7 +60,22 @@ class Entry:
             handle=self.handle, spec=self.spec, state=self.state, pid=self.pid, started_at=self.started_at,
             restarts=self.restart_count, exit=self.exit, isolation=self.isolation,
             denials={layer: dict(rules) for layer, rules in self.denials.items()},
+            limits=self.use(),
         )  # fmt: skip
+
+    @property
+    def wall_name(self) -> str:
+        """The limit that bounds its time."""
+        return "run_wall_seconds" if self.once else "agent_wall_seconds"
+
+    def use(self) -> dict[str, Any]:
+        """`{limit: {cap, peak, unit, config_path}}`; `peak` is None where nobody has looked yet, or nobody looks."""
+        found: dict[str, Any] = {}
+        for one in fields(Limits):
+            row = LIMITS[self.wall_name if one.name == "wall_seconds" else one.name]
+            cap, peak = getattr(self.limits, one.name), self.peaks.get(row.name)
+            found[row.name] = {"cap": cap, "peak": peak, "unit": row.unit, "config_path": row.config_path}
+        return found
 
     def to_row(self) -> dict[str, Any]:
         """Plain data for agents.db."""
@@ -74,6 +91,7 @@ class Entry:
             "exit": None if self.exit is None else self.exit.to_wire(),
             "isolation": dict(self.isolation),
             "denials": {layer: dict(rules) for layer, rules in self.denials.items()},
+            "peaks": dict(self.peaks),
         }
 
     @classmethod

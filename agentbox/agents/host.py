@@ -29,6 +29,7 @@ class Host:
         self.denials = Denials(self.save_all, self.entries)
         self._untold: tuple[Happening, ...] = ()
         self._unsaved: dict[str, Entry] = {}
+        self._saving: set[asyncio.Task[None]] = set()
         self._grown = asyncio.Event()
 
     async def save(self, entry: Entry, *happened: Happening) -> None:
@@ -48,6 +49,12 @@ class Host:
             return
         self._grown.set()
         self._grown = asyncio.Event()
+
+    def note(self, entry: Entry, happened: Happening) -> None:
+        """Saves it soon, for who cannot wait."""
+        task = asyncio.create_task(self.save(entry, happened))
+        self._saving.add(task)
+        task.add_done_callback(self._saving.discard)
 
     async def record_grows(self) -> None:
         """Returns after the next save."""

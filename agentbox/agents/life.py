@@ -17,6 +17,7 @@ from agentbox.agents.admission import launch_of
 from agentbox.agents.capture import Capture
 from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
+from agentbox.agents.limits import BREACHED, LimitWatch
 from agentbox.agents.pump import Pump
 from agentbox.agents.stdin import Stdin, StdinClosed
 from agentbox.agents.store import Happening
@@ -37,6 +38,8 @@ class Life:
         self.stdin: Stdin | None = None
         self.attached = False
         self.capture: Capture | None = None
+        self._limits = LimitWatch(entry, self._at_a_limit)
+        self._happened: list[Happening] = []  # saved with the end of this life
         self._unkept = 0  # bytes of output that the disk did not take
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._agent: Agent | None = None
@@ -126,6 +129,7 @@ class Life:
 
     def _adopt(self, agent: Agent) -> None:
         self._agent = agent
+        self._limits.begin(agent)
         self.stdin = None if agent.stdin is None else Stdin(agent.stdin)
         self._pumps = (
             Pump(agent.stdout, partial(self._keep, "stdout")),
@@ -157,8 +161,7 @@ class Life:
             self._unkept = 0
         self.entry.pid = None
         self.entry.exit = exits.exit_record(ended, stop_requested=self.entry.stop_requested)
-        if ended.breach is not None:
-            self._note_breach(ended.breach.limit, ended.breach.observed, ended.breach.cap)
+        self._limits.end(ended.breach, timeout=ended.cause == "timeout")
 
     async def _again(self) -> bool:
         """Decides after an end. True once the next life runs; False when there will be none."""
@@ -215,7 +218,8 @@ class Life:
         self._tell("state", told)
         self._tell("exit", end.to_wire())
         event = "agent.lost" if end.reason == "lost" else "agent.exited"
-        await self.host.save(entry, self._happening(event, exit=end.to_wire(), state=entry.state))
+        happened, self._happened = self._happened, []
+        await self.host.save(entry, *happened, self._happening(event, exit=end.to_wire(), state=entry.state))
 
     def _over(self) -> None:
         self._stop.set()
@@ -238,9 +242,12 @@ class Life:
         except OSError as error:
             log.error("state is not kept", agent_id=self.entry.agent_id, reason=error.strerror, what=what)
 
-    def _note_breach(self, limit: str, observed: int, cap: int) -> None:
-        what = {"state": "limit", "limit": limit, "observed": observed, "cap": cap, "config_path": f"limits.{limit}"}
-        self._tell("state", what)
+    def _at_a_limit(self, event: str, what: Mapping[str, Any]) -> None:
+        self._tell("state", {"state": "limit" if event == BREACHED else "near-limit", **what})
+        if event == BREACHED:
+            self._happened.append(self._happening(event, **what))
+        else:
+            self.host.note(self.entry, self._happening(event, **what))
 
     def _happening(self, event: str, **data: Any) -> Happening:
         entry = self.entry

@@ -10,6 +10,7 @@ from agentbox.adapters.events.contract import NewEvent
 from agentbox.adapters.orchestrator.over_rpc import OverRpc
 from agentbox.adapters.orchestrator.record import RecordLine, follow_reader, follow_record
 from agentbox.adapters.wire import JsonObj
+from agentbox.limits.registry import LIMITS
 
 if TYPE_CHECKING:
     from agentbox.api.services import Services
@@ -26,6 +27,9 @@ def record_of_agents(services: "Services") -> "asyncio.Task[None] | None":
 
     async def take(lines: tuple[RecordLine, ...]) -> None:
         await services.container.events.append([_event(line, source) for line in lines])
+        for line in lines:
+            if (counter := services.metrics.at_a_limit.get(line.type)) and (limit := line.data.get("limit")) in LIMITS:
+                counter.labels(limit).inc()
 
     async def read(after: int, wait_s: float) -> Sequence[JsonObj]:
         """From the child of external-stdio, as long as one serves that keeps a record: a host keeps its own."""

@@ -29,6 +29,14 @@ class BoxMetrics:
         self.starts = Counter("agentbox_program_starts", "Starts of a program", ("program",), registry=registry)
         self.denials = DenialMetrics()
         registry.register(self.denials)
+        self.at_a_limit = {
+            "limit.breached": Counter(
+                "agentbox_limit_breached", "Agents ended at a limit", ("limit",), registry=registry
+            ),
+            "limit.warning": Counter(
+                "agentbox_limit_warning", "Agents that crossed 80 % of a limit", ("limit",), registry=registry
+            ),
+        }  # by type of event; the labels are names of agentbox/limits/registry.py
         self.drift = Gauge(
             "agentbox_posture_drift",
             "1 while the control is not what the plan promises",

@@ -11,9 +11,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from agentbox.limits.gauge import Breach
 from agentbox.sandbox.control import Control
 from agentbox.sandbox.errors import SpawnFailed
-from agentbox.sandbox.spec import Breach, Ended, Launch, Started
+from agentbox.sandbox.seen import Seen
+from agentbox.sandbox.spec import Ended, Launch, Started
 
 _DATAGRAM = 4096
 _CLOSE_SECONDS = 3.0
@@ -22,8 +24,9 @@ _CLOSE_SECONDS = 3.0
 class Agent:
     """One running tree. `stdin` (where asked for), `stdout` and `stderr` are descriptors that belong to the caller."""
 
-    def __init__(self, stdin: int | None, stdout: int, stderr: int, control: Control) -> None:
+    def __init__(self, stdin: int | None, stdout: int, stderr: int, control: Control, seen: Seen) -> None:
         self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+        self.seen = seen
         self.started = Started(pid=0, start_ticks=0, reaper=0, measured={})
         self.ended: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self.control = control
@@ -50,7 +53,7 @@ class Launcher:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._commands: socket.socket | None = None
-        self._breaches: dict[int, Breach] = {}  # by number of the agent, as is the next
+        self._seen: dict[int, Seen] = {}  # by number of the agent, as is the next
         self._buried: dict[int, asyncio.Future[bool]] = {}
         self._last = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -68,6 +71,7 @@ class Launcher:
         """Returns after exec succeeded. Raises SpawnFailed; then no process is left."""
         commands = self._running()
         self._last = number = self._last + 1
+        self._seen[number] = Seen()
         self._buried[number] = asyncio.get_running_loop().create_future()
         try:
             agent = await self._begin(commands, number, launch, stdin)
@@ -99,7 +103,7 @@ class Launcher:
             far.close()
             _close(theirs)
         control = Control(near)
-        agent = Agent(ours[0], ours[1], ours[2], control)  # type: ignore[arg-type]
+        agent = Agent(ours[0], ours[1], ours[2], control, self._seen[number])  # type: ignore[arg-type]
         try:
             agent.started = await _first_word(control, launch)
         except BaseException:  # cancelled too: a closed control socket ends the tree
@@ -148,11 +152,10 @@ class Launcher:
             return
         word = json.loads(data)
         number = word.pop("number")
-        if "clean" in word:
-            if buried := self._buried.get(number):
-                buried.set_result(word["clean"])
-        else:
-            self._breaches.setdefault(number, Breach(**word))
+        if seen := self._seen.get(number):
+            seen.hear(word)
+        if "clean" in word and (buried := self._buried.get(number)):
+            buried.set_result(word["clean"])
 
     def _lost(self, commands: socket.socket) -> None:
         asyncio.get_running_loop().remove_reader(commands)
@@ -167,7 +170,7 @@ class Launcher:
 
     def _forget(self, number: int) -> Breach | None:
         self._buried.pop(number)
-        return self._breaches.pop(number, None)
+        return self._seen.pop(number).breach
 
     async def _follow(self, agent: Agent, number: int) -> None:
         line = await agent.control.line()

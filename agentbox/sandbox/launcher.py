@@ -1,8 +1,9 @@
 """The single-threaded process that forks one reaper an agent. It holds no state that outlives it.
 
 Orders come as datagrams on a Unix socket: `{number, memory, pids}` with four descriptors (control, stdin, stdout,
-stderr). What to run goes straight to the reaper, over the control socket. Answers: `{number, clean}` when a reaper is
-gone and nothing of its tree is left, `{number, limit, observed, cap}` for a breach. Closing the socket ends everything.
+stderr). What to run goes straight to the reaper, over the control socket. Answers: `{number, clean, peaks}` when a reaper
+is gone and nothing of its tree is left, `{number, peaks}` while they grow, `{number, breach}` and `{number, warning}` with
+limit, observed and cap. Closing the socket ends everything.
 """
 
 import contextlib
@@ -108,14 +109,19 @@ class Launcher:
                 if tree_of := self.trees.pop(pid, None):
                     if status:  # killed from outside: its tree is ours now
                         tree.end_children(keep=self.trees)
-                    self._tell({"number": tree_of.number, "clean": status == 0})
+                    peaks = self.watchdog.last(pid)
+                    self._tell({"number": tree_of.number, "clean": status == 0, "peaks": peaks})
 
     def _look(self) -> None:
-        for pid, breach in self.watchdog.look(self.trees):
-            self._tell({"number": self.trees[pid].number, **asdict(breach)})
+        for pid, kind, what in self.watchdog.look(self.trees):
+            self._tell({"number": self.trees[pid].number, kind: asdict(what)})
+            if kind == "warning":
+                continue
             tree.send_one(pid, signal.SIGUSR1)  # first, so that the reaper knows why its leader ends
             # The reaper shares CPUs and nice value with its tree, which may be a fork bomb: the launcher is faster.
             tree.send(tree.freeze(pid), signal.SIGKILL)
+        for pid, peaks in self.watchdog.grown():
+            self._tell({"number": self.trees[pid].number, "peaks": peaks})
         self.next_look = time.monotonic() + self.watchdog.pause
 
     def _tell(self, message: Mapping[str, Any]) -> None:

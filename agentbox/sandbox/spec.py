@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
+from agentbox.limits.gauge import Breach
 from agentbox.sandbox.confine import Confinement
 
 Cause = Literal["", "timeout", "limit", "launcher"]
@@ -41,15 +42,6 @@ class Launch:
         asked = data["confinement"]
         confinement = None if asked is None else Confinement.from_json(asked)
         return cls(**{**data, "argv": tuple(data["argv"]), "roots": tuple(data["roots"]), "confinement": confinement})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Breach:
-    """A limit that the watchdog saw crossed."""
-
-    limit: Literal["memory", "pids"]
-    observed: int
-    cap: int
 
 
 @dataclass(frozen=True, kw_only=True)

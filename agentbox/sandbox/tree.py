@@ -50,9 +50,17 @@ def scan() -> Table:
 
 def descendants(table: Table, roots: Collection[int]) -> list[Process]:
     """All processes below the roots, the roots themselves left out."""
-    children: dict[int, list[Process]] = {}
+    return _under(_children(table), roots)
+
+
+def _children(table: Table) -> dict[int, list[Process]]:
+    found: dict[int, list[Process]] = {}
     for row in table.values():
-        children.setdefault(row.parent, []).append(row)
+        found.setdefault(row.parent, []).append(row)
+    return found
+
+
+def _under(children: dict[int, list[Process]], roots: Collection[int]) -> list[Process]:
     found: list[Process] = []
     pending = list(roots)
     while pending:
@@ -60,6 +68,12 @@ def descendants(table: Table, roots: Collection[int]) -> list[Process]:
         found += below
         pending += [row.pid for row in below]
     return found
+
+
+def by_root(table: Table, roots: Collection[int]) -> dict[int, list[Process]]:
+    """What descends from each root, in one pass over the table."""
+    children = _children(table)
+    return {root: _under(children, [root]) for root in roots}
 
 
 def send(rows: Iterable[Process], number: int) -> None:

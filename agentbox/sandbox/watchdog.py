@@ -1,16 +1,22 @@
-"""Looks at the trees of all agents and names those beyond their memory or their number of processes."""
+"""Looks at the trees of all agents: names those beyond their memory or their number of processes, warns of those near it."""
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
+from agentbox.limits.gauge import Breach, Gauge
+from agentbox.limits.registry import LOOK_FAR, LOOK_NEAR, WARN_AT
 from agentbox.sandbox import tree
-from agentbox.sandbox.spec import Breach
 
-NEAR_SECONDS = 0.1  # between two looks while some tree uses more than half of a limit
-FAR_SECONDS = 0.25
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _KIB = 1024
+_PEAKS_SECONDS = 1.0  # between two words about grown peaks
+_REST = 4  # times what reading the maps took, so that a tree of many processes near its limit costs a fifth of a CPU at most
+_LONGEST_REST = 0.25
+
+Kind = Literal["breach", "warning"]
 
 
 @dataclass(frozen=True)
@@ -22,25 +28,80 @@ class Bounds:
     pids: int
 
 
+class _Watched:
+    """What is remembered of one tree."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.memory, self.pids = Gauge("memory", bounds.memory), Gauge("pids", bounds.pids)
+        self.told: dict[str, float] = {}
+        self.maps_at = 0.0  # before this moment its maps are not read again
+        self.proportional = 0
+
+    @property
+    def peaks(self) -> dict[str, float]:
+        return {"memory": self.memory.peak, "pids": self.pids.peak}
+
+
 class Watchdog:
-    """Remembers nothing but how long it may sleep."""
+    """`pause`: seconds until the next look."""
 
     def __init__(self) -> None:
-        self.pause = FAR_SECONDS
+        self.pause = LOOK_FAR
+        self._watched: dict[int, _Watched] = {}  # by pid of the reaper
+        self._peaks_at = 0.0
 
-    def look(self, trees: Mapping[int, Bounds]) -> Iterator[tuple[int, Breach]]:
-        """Yields (reaper pid, breach) for each tree that crossed a limit. Sets `pause`."""
+    def look(self, trees: Mapping[int, Bounds]) -> Iterator[tuple[int, Kind, Breach]]:
+        """Yields (reaper pid, kind, what) for each tree that crossed a limit or 80 % of one. Sets `pause`."""
         table = tree.scan()
         nearest = 0.0
-        for reaper, bounds in trees.items():
-            rows = [row for row in tree.descendants(table, [reaper]) if row.state not in "ZX"]
-            resident = sum(row.rss for row in rows) * _PAGE
-            nearest = max(nearest, _share(resident, bounds.memory), _share(len(rows), bounds.pids))
-            if bounds.pids and len(rows) > bounds.pids:
-                yield reaper, Breach(limit="pids", observed=len(rows), cap=bounds.pids)
-            elif bounds.memory and resident > bounds.memory and (used := _proportional(rows)) > bounds.memory:
-                yield reaper, Breach(limit="memory", observed=used, cap=bounds.memory)
-        self.pause = NEAR_SECONDS if nearest > 0.5 else FAR_SECONDS
+        for gone in self._watched.keys() - trees.keys():
+            del self._watched[gone]
+        for reaper, rows in tree.by_root(table, trees).items():
+            bounds = trees[reaper]
+            watched = self._watched.get(reaper) or self._watched.setdefault(reaper, _Watched(bounds))
+            living = [row for row in rows if row.state not in "ZX"]
+            resident = sum(row.rss for row in living) * _PAGE
+            nearest = max(nearest, _share(resident, bounds.memory), _share(len(living), bounds.pids))
+            if bounds.pids and len(living) > bounds.pids:
+                yield reaper, "breach", Breach(limit="pids", observed=len(living), cap=bounds.pids)
+                continue
+            used = self._memory(watched, living, resident, bounds.memory)
+            if bounds.memory and used > bounds.memory:
+                yield reaper, "breach", Breach(limit="memory", observed=used, cap=bounds.memory)
+                continue
+            for warning in (watched.memory.see(used), watched.pids.see(len(living))):
+                if warning is not None:
+                    yield reaper, "warning", warning
+        self.pause = LOOK_NEAR if nearest > 0.5 else LOOK_FAR
+
+    def grown(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yields (reaper pid, peaks by limit) of the trees whose peaks grew since they were last told; once a second."""
+        now = time.monotonic()
+        if now < self._peaks_at:
+            return
+        self._peaks_at = now + _PEAKS_SECONDS
+        for reaper, watched in self._watched.items():
+            if (peaks := watched.peaks) != watched.told:
+                watched.told = peaks
+                yield reaper, peaks
+
+    def last(self, reaper: int) -> dict[str, float]:
+        """The peaks of a tree that is gone; empty when no look met it."""
+        watched = self._watched.pop(reaper, None)
+        return watched.peaks if watched else {}
+
+    @staticmethod
+    def _memory(watched: _Watched, rows: list[tree.Process], resident: int, cap: int) -> int:
+        """Bytes, as exact as it matters: resident sizes count a shared page once a process, so near the limit the
+        proportional ones are read, unless that was just done and took long."""
+        if not cap or resident <= WARN_AT * cap:
+            return resident
+        now = time.monotonic()
+        if now >= watched.maps_at:
+            watched.proportional = _proportional(rows)
+            done = time.monotonic()
+            watched.maps_at = done + min(_LONGEST_REST, _REST * (done - now))
+        return watched.proportional
 
 
 def _share(observed: int, cap: int) -> float:

@@ -16,7 +16,10 @@ NAMES = (
     "agentbox_adapter_duration_seconds_bucket", "http_requests_total", "http_request_duration_seconds_bucket",
     "process_resident_memory_bytes",
 )  # fmt: skip
-DECLARED = ("agentbox_boot_seconds", "agentbox_program_starts_total", "agentbox_denied_total")
+DECLARED = (
+    *("agentbox_boot_seconds", "agentbox_program_starts_total", "agentbox_denied_total"),
+    *("agentbox_limit_breached_total", "agentbox_limit_warning_total"),
+)
 
 
 def scrape(box: ApiBox, accept: str = "*/*") -> httpx.Response:

@@ -80,7 +80,8 @@ class ExitRecord(Record):
 @record
 class AgentInfo(Record):
     """An agent as it is now. `isolation` says what the sandbox enforced; `denials` how often a process of ours refused it
-    something, by layer and rule, over all its lives."""
+    something, by layer and rule, over all its lives; `limits` each cap and the most that was seen of it, `peak`, null where
+    nobody looks: `{limit: {cap, peak, unit, config_path}}`."""
 
     handle: AgentHandle
     spec: AgentSpec
@@ -91,6 +92,7 @@ class AgentInfo(Record):
     exit: ExitRecord | None
     isolation: JsonObj
     denials: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    limits: JsonObj = field(default_factory=dict)
 
 
 @record

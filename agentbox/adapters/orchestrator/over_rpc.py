@@ -12,6 +12,7 @@ from agentbox.adapters.errors import AdapterError, BackendError, SlotUnavailable
 from agentbox.adapters.orchestrator.attachment import LocalAttachment
 from agentbox.adapters.orchestrator.contract import (
     ALL,
+    CONTRACT_VERSION,
     AgentFilter,
     AgentHandle,
     AgentInfo,
@@ -36,6 +37,7 @@ class OverRpc(Adapter):
     """A class sets `_client` in its `open`, and says in `peer` who is at the other end."""
 
     slot = "orchestrator"
+    contract_version = CONTRACT_VERSION
     peer = "agent-host"
     _client: RpcClient | None = None
 

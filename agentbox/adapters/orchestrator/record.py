@@ -21,8 +21,8 @@ _PAUSE_SECONDS = 1.0
 class RecordLine(Record):
     """One happening. `id` stays the same however often it is read: appended under it, it is in the journal once.
 
-    `type` is agent.started, agent.restarted, agent.exited, agent.lost or policy.denied; `at` is when agent-host stored it.
-    `agent_id` is empty where a start was refused.
+    `type` is agent.started, agent.restarted, agent.exited, agent.lost, policy.denied, limit.warning or limit.breached; `at` is
+    when agent-host stored it. `agent_id` is empty where a start was refused.
     """
 
     seq: int

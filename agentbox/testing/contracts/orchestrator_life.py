@@ -235,6 +235,8 @@ class LifeClauses:
         (breach,) = [one for one in told(found) if one["state"] == "limit"]
         assert (breach["limit"], breach["config_path"]) == (limit, f"limits.{limit}")
         assert breach["observed"] > breach["cap"] == bound[limit]
+        used: Any = info.limits[limit]
+        assert used["peak"] >= breach["observed"] > used["cap"]
 
     async def test_O14_limits_reach_the_kernel(self, adapter: Orchestrator) -> None:
         """Open files, data and file size are hard limits of the process; an endless agent ends at its wall clock."""

@@ -1,0 +1,32 @@
+"""The registry has every limit there is, under the key that sets it."""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+from agentbox.adapters.orchestrator.contract import Limits
+from agentbox.limits.registry import LIMITS
+from agentbox.manifest.sections import limits as section
+
+_ROOT = Path(__file__).parents[3]
+
+
+def test_every_key_of_the_manifest_has_a_row() -> None:
+    """`[limits]` less the list that is no number, and what a spec may lower."""
+    keys = {one.name for one in fields(section.Limits)} - {"allow_degraded"}
+    assert keys == {row.config_path.removeprefix("limits.") for row in LIMITS.values() if row.config_path.startswith("limits.")}  # fmt: skip
+    asked = {one.name for one in fields(Limits)} - {"wall_seconds"}
+    assert asked <= set(LIMITS)
+
+
+def test_every_path_is_a_key_of_the_schema() -> None:
+    """A path that a breach names can be set; a row without one says its number."""
+    known = json.dumps(json.loads((_ROOT / "schema/agentbox.bundle.json").read_text()))
+    for row in LIMITS.values():
+        assert bool(row.config_path) != (row.fixed is not None)
+        assert f'"{row.config_path.rpartition(".")[2]}"' in known
+
+
+def test_names_are_their_own() -> None:
+    """A row is found under its own name."""
+    assert all(name == row.name for name, row in LIMITS.items())
