@@ -1,0 +1,139 @@
+"""Files that run by themselves where they land: by a name, or below a folder. A reader sees them first.
+
+The list says what is known, and is no boundary: any source file runs once somebody builds or tests.
+"""
+
+from fnmatch import fnmatchcase
+from typing import Final
+
+# Patterns of a whole path, lower case; one without a slash is of a name, wherever it lies. `**` is any rest.
+RUNS: Final[dict[str, tuple[str, ...]]] = {
+    "CI runs it": (
+        *(".github/workflows/**", ".github/actions/**", ".gitlab-ci.yml", ".gitlab/**", ".circleci/**", "jenkinsfile*"),
+        *("azure-pipelines*.yml", ".azure-pipelines/**", ".travis.yml", "bitbucket-pipelines.yml", ".drone.yml"),
+        *(
+            ".woodpecker.yml",
+            ".woodpecker/**",
+            ".forgejo/**",
+            ".gitea/**",
+            ".buildkite/**",
+            "appveyor.yml",
+            ".cirrus.yml",
+        ),
+    ),
+    "an editor runs it when the folder is opened": (
+        *(
+            ".vscode/**",
+            ".idea/**",
+            ".fleet/**",
+            ".zed/**",
+            "*.code-workspace",
+            ".devcontainer/**",
+            ".devcontainer.json",
+        ),
+        *(
+            ".vimrc",
+            ".exrc",
+            ".nvimrc",
+            ".nvim.lua",
+            ".vim/**",
+            ".dir-locals.el",
+            ".sublime-project",
+            "*.sublime-project",
+        ),
+    ),
+    "a shell runs it on entering the folder": (
+        *(
+            ".envrc",
+            ".env",
+            ".env.*",
+            "mise.toml",
+            ".mise.toml",
+            ".tool-versions",
+            ".autoenv*",
+            ".direnv/**",
+            "devbox.json",
+        ),
+        *(
+            ".bashrc",
+            ".bash_profile",
+            ".profile",
+            ".zshrc",
+            ".zshenv",
+            ".zprofile",
+            ".inputrc",
+            ".ssh/**",
+            ".gitconfig",
+        ),
+    ),
+    "git or a hook runs it": (
+        *(
+            ".githooks/**",
+            ".husky/**",
+            ".hooks/**",
+            "hooks/**",
+            ".pre-commit-config.yaml",
+            "lefthook.y*ml",
+            ".lefthook*",
+        ),
+        *(".gitattributes", ".gitmodules", ".overcommit.yml", ".lintstagedrc*", ".git*/**"),
+    ),
+    "an agent is steered by it": (
+        *("claude.md", "agents.md", "gemini.md", ".claude/**", ".codex/**", ".gemini/**", ".cursor/**", ".cursorrules"),
+        *(".mcp.json", "mcp.json", ".aider*", ".continue/**", ".windsurf*", ".opencode/**", "opencode.json*"),
+        *(".github/copilot-instructions.md", ".clinerules*", ".roo/**", "skill.md", "agentbox.toml"),
+    ),
+    "a build or a test runs it": (
+        *("makefile", "gnumakefile", "*.mk", "cmakelists.txt", "*.cmake", "configure", "configure.ac", "meson.build"),
+        *("setup.py", "setup.cfg", "pyproject.toml", "conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth"),
+        *("tox.ini", "noxfile.py", "pytest.ini", "package.json", ".npmrc", ".yarnrc*", ".pnp.cjs", "*.config.js"),
+        *("*.config.ts", "*.config.mjs", "*.config.cjs", "build.rs", ".cargo/**", "build.gradle*", "settings.gradle*"),
+        *("gradlew*", "gradle/**", "pom.xml", ".mvn/**", "mvnw*", "rakefile", "gemfile", "*.gemspec", "dockerfile*"),
+        *(
+            "containerfile*",
+            "compose*.y*ml",
+            "docker-compose*.y*ml",
+            "flake.nix",
+            "default.nix",
+            "shell.nix",
+            "justfile",
+        ),
+        *(
+            "taskfile.y*ml",
+            "bazel*",
+            ".bazelrc",
+            "build.bazel",
+            "workspace.bazel",
+            "vagrantfile",
+            "procfile",
+            "*.csproj",
+        ),
+    ),
+}
+
+
+def runs(path: str) -> str:
+    """What runs that file by itself; "" for nothing known. Spelling in capitals changes nothing: some disks ignore it."""
+    folded = path.casefold()
+    name = folded.rpartition("/")[2]
+    for why, patterns in RUNS.items():
+        for pattern in patterns:
+            if _matches(pattern, folded, name):
+                return why
+    return ""
+
+
+def _matches(pattern: str, path: str, name: str) -> bool:
+    if pattern.endswith("/**"):
+        folder = pattern[:-3]
+        return any(
+            fnmatchcase("/".join(path.split("/")[at : at + folder.count("/") + 1]), folder) for at in _starts(path)
+        )
+    if "/" in pattern:
+        return fnmatchcase(path, pattern) or fnmatchcase(path, f"*/{pattern}")
+    return fnmatchcase(name, pattern)
+
+
+def _starts(path: str) -> range:
+    """Where a folder of the path may begin; the last part is no folder."""
+    return range(path.count("/"))

@@ -1,0 +1,51 @@
+"""Three calls that the standard library has not: openat2, renameat2, syncfs. man 2 of each; linux/openat2.h, linux/fs.h."""
+
+import ctypes
+import os
+import struct
+from typing import Final
+
+_OPENAT2: Final = 437  # one number on every architecture
+_NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
+_NOREPLACE, _EXCHANGE = 1, 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def open_beneath(root: int, path: str, flags: int = os.O_PATH | os.O_DIRECTORY) -> int:
+    """A descriptor of what lies at `path` below `root`, reached over no link. Raises OSError: ELOOP for a link, EXDEV for a
+    path that leads out."""
+    how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
+    name = ctypes.c_char_p(os.fsencode(path or "."))
+    return _checked(_libc.syscall(ctypes.c_long(_OPENAT2), ctypes.c_int(root), name, how, ctypes.c_size_t(len(how))))
+
+
+def exchange(folder: int, name: str, other: int, other_name: str) -> None:
+    """The two entries change places, at once. Raises OSError."""
+    _rename(folder, name, other, other_name, _EXCHANGE)
+
+
+def move(folder: int, name: str, other: int, other_name: str) -> None:
+    """Renames to a name that is free. Raises OSError: FileExistsError when it is taken."""
+    _rename(folder, name, other, other_name, _NOREPLACE)
+
+
+def sync_volume(descriptor: int) -> None:
+    """Waits until the disk has all of that file system. Raises OSError."""
+    _checked(_libc.syncfs(ctypes.c_int(descriptor)))
+
+
+def _rename(folder: int, name: str, other: int, other_name: str, flags: int) -> None:
+    _checked(
+        _libc.renameat2(
+            ctypes.c_int(folder), ctypes.c_char_p(os.fsencode(name)),
+            ctypes.c_int(other), ctypes.c_char_p(os.fsencode(other_name)), ctypes.c_uint(flags),
+        )
+    )  # fmt: skip
+
+
+def _checked(found: int) -> int:
+    if found < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return found

@@ -1,0 +1,204 @@
+"""From a sealed branch and the list of its start to what changed. Reads the branch only, and never over a link.
+
+No process of the agent lives any more. What a branch holds is still hostile: names, links, modes, kinds, sizes.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from agentbox.agents.review.autorun import runs
+from agentbox.agents.review.change import Change, LeftOut, Side
+from agentbox.agents.review.copying import Row
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_STEP: Final = 1 << 20
+MODE: Final = 0o1777  # the bits that are taken: never setuid, never setgid
+
+
+@dataclass
+class Found:
+    """`emptied`: folders of the start that are gone."""
+
+    changes: list[Change] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    emptied: list[str] = field(default_factory=list)
+
+
+def compare(sealed: Path, workspace: Path, start: dict[str, Row]) -> Found:
+    """What differs between the start and the branch. `workspace` is looked at for the start's large files, whose bytes are
+    those of the start while its stat data are. Raises OSError."""
+    looking = _Comparing(workspace, start)
+    root = os.open(sealed, _FOLDER)
+    try:
+        looking.folder("", root)
+    finally:
+        os.close(root)
+    return looking.finish()
+
+
+class _Comparing:
+    def __init__(self, workspace: Path, start: dict[str, Row]) -> None:
+        self._workspace, self._start = workspace, start
+        self._seen: set[str] = set()
+        self._found = Found()
+
+    def folder(self, above: str, descriptor: int) -> None:
+        with os.scandir(descriptor) as entries:
+            found = sorted(entries, key=lambda one: one.name)
+        for entry in found:
+            path = f"{above}{entry.name}"
+            folder, row = entry.is_dir(follow_symlinks=False), self._start.get(path)
+            if row is None or folder == (row.kind == "d"):
+                self._seen.add(path)
+            if _is_git(entry.name):
+                if row is None:
+                    self._leave_out(path, "git's own files are not taken")
+            elif folder:
+                with opened(entry.name, descriptor, _FOLDER) as inner:
+                    self.folder(f"{path}/", inner)
+            else:
+                self._one(path, entry.name, descriptor)
+
+    def finish(self) -> Found:
+        for path, row in self._start.items():
+            if path in self._seen:
+                continue
+            if row.kind == "d":
+                self._found.emptied.append(path)
+            elif row.kind in "fl":
+                self._found.changes.append(
+                    Change(path=path, what="deleted", old=self._old(row), new=None, runs=runs(path))
+                )
+        self._found.changes.sort(key=lambda one: (not one.runs, one.path))
+        self._found.emptied.sort(reverse=True)
+        return self._found
+
+    def _one(self, path: str, name: str, descriptor: int) -> None:
+        row = self._start.get(path)
+        told = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+        if row is not None and row.kind in "fl" and (told.st_ino, told.st_ctime_ns) == (row.own_inode, row.own_changed):
+            return
+        notes: list[str] = []
+        if stat.S_ISLNK(told.st_mode):
+            leads = os.readlink(name, dir_fd=descriptor)
+            if not stays_inside(path, leads):
+                if row is None or row.kind != "l" or row.said != leads:
+                    self._leave_out(path, "a link that leads out of the workspace")
+                return
+            new = Side(kind="link", mode=0, size=len(os.fsencode(leads)), said=leads)
+        elif stat.S_ISREG(told.st_mode):
+            new = self._file(name, descriptor, told)
+            if told.st_mode & (stat.S_ISUID | stat.S_ISGID):
+                notes.append("its setuid or setgid bit is not taken")
+        else:
+            if row is None or row.kind != "s":
+                self._leave_out(path, "neither a file nor a link")
+            return
+        self._compared(path, row, new, notes)
+
+    def _compared(self, path: str, row: Row | None, new: Side, notes: list[str]) -> None:
+        if row is None or row.kind not in "fl":
+            if new.kind == "file" and new.mode & 0o111:
+                notes.append("a program")
+            self._found.changes.append(
+                Change(path=path, what="added", old=None, new=new, runs=runs(path), notes=tuple(notes))
+            )
+            return
+        old = self._old(row)
+        if old == new:
+            return
+        if old.kind == new.kind == "file" and old.mode != new.mode:
+            notes.append(f"mode {old.mode:04o} becomes {new.mode:04o}")
+        if not old.said:
+            notes.append("the workspace's file is another one since; what it was is not known")
+        self._found.changes.append(
+            Change(path=path, what="modified", old=old, new=new, runs=runs(path), notes=tuple(notes))
+        )
+
+    def _old(self, row: Row) -> Side:
+        if row.kind == "l":
+            return Side(kind="link", mode=0, size=len(os.fsencode(row.said)), said=row.said)
+        said = row.said or _hash_if_same(self._workspace / row.path, row)
+        return Side(kind="file", mode=row.mode & MODE, size=row.size, said=said)
+
+    def _file(self, name: str, descriptor: int, told: os.stat_result) -> Side:
+        with opened(name, descriptor, _FILE) as descriptor_of_it:
+            said, size = hash_of(descriptor_of_it)
+        return Side(kind="file", mode=told.st_mode & MODE, size=size, said=said)
+
+    def _leave_out(self, path: str, why: str) -> None:
+        self._found.left_out.append(LeftOut(path=path, why=why))
+
+
+def hash_of(descriptor: int) -> tuple[str, int]:
+    """SHA-256 and size of what can be read there."""
+    found, size = hashlib.sha256(), 0
+    while data := os.read(descriptor, _STEP):
+        found.update(data)
+        size += len(data)
+    return found.hexdigest(), size
+
+
+def stays_inside(path: str, leads: str) -> bool:
+    """Whether a link at `path` leads to a place of the workspace: relative, and no `..` but at its beginning, so that no
+    other link on the way changes what it means."""
+    parts = PurePosixPath(leads).parts
+    up = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
+    return (
+        not leads.startswith("/")
+        and up <= len(PurePosixPath(path).parts) - 1
+        and ".." not in parts[up:]
+        and not any(map(_is_git, parts))
+    )
+
+
+def _is_git(name: str) -> bool:
+    """Names that git, or a disk that folds names, takes for its folder."""
+    return name.casefold().rstrip(". ") in (".git", "git~1")
+
+
+def _hash_if_same(place: Path, row: Row) -> str:
+    """The hash of the workspace's file, as long as nobody has touched it since the start; else ""."""
+    try:
+        descriptor = os.open(place, _FILE)
+    except OSError:
+        return ""
+    try:
+        said, _ = hash_of(descriptor)
+        told = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    same = (told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns) == (
+        row.inode,
+        row.size,
+        row.mtime,
+        row.changed,
+    )
+    return said if same else ""
+
+
+@contextmanager
+def opened(name: str, folder: int, flags: int) -> Iterator[int]:
+    """Opened for reading, also what the agent has closed to itself. Raises OSError."""
+    try:
+        descriptor = os.open(name, flags, dir_fd=folder)
+    except PermissionError:
+        place = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            there, mode = Path(f"/proc/self/fd/{place}"), stat.S_IMODE(os.fstat(place).st_mode)
+            there.chmod(mode | stat.S_IRUSR | stat.S_IXUSR)
+            descriptor = os.open(name, flags, dir_fd=folder)
+            there.chmod(mode)
+        finally:
+            os.close(place)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,237 @@
+"""A copy of a folder: files as they are, links as links, nothing else. Run as a program it copies one share of many.
+
+Standard library only: a share is copied by an interpreter that starts without site packages, so that a large copy uses
+every processor and holds up nobody. Calls and numbers: man 2 ioctl_ficlone, man 2 copy_file_range.
+"""
+
+import errno
+import fcntl
+import hashlib
+import marshal
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+FICLONE: Final = 0x40049409  # _IOW(0x94, 9, int), linux/fs.h
+SMALL: Final = 256 << 10  # bytes; up to here a file is read whole, and its hash taken on the way
+_STEP: Final = 1 << 20
+_TOLD: Final = 5_000  # entries between two words about how far it is
+GIT: Final = ".git"
+STAGING: Final = ".agentbox-review-"  # a folder that a commit uses in the workspace for a moment
+_CANNOT_CLONE: Final = (errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.EPERM, errno.ENOSYS)
+
+
+class Row(NamedTuple):
+    """One entry at the start. `kind`: f file, l link, d folder, s left out (special, or unreadable),
+    g named .git. Times in nanoseconds.
+
+    `mtime`, `inode` and `changed` (ctime, which no process can set) are of the source, `own_inode` and `own_changed` of
+    the copy. `said` is the SHA-256 of a small file, "" of a large one, and where a link leads.
+    """
+
+    path: str
+    kind: str
+    mode: int = 0
+    size: int = 0
+    mtime: int = 0
+    inode: int = 0
+    changed: int = 0
+    own_inode: int = 0
+    own_changed: int = 0
+    said: str = ""
+
+
+class Copier:
+    """Copies the share `part` of `parts` of the tree at the descriptor `source` to that at `target`.
+
+    Every share makes every folder; a file belongs to the share that its path says. `skipped` are paths of folders and
+    files named .git, which are not copied here.
+    """
+
+    def __init__(
+        self, source: int, target: int, part: int = 0, parts: int = 1, told: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self.rows: list[Row] = []
+        self.skipped: list[str] = []
+        self._source, self._target, self._part, self._parts, self._told = source, target, part, parts, told
+        self._clones = True
+        self._done = 0
+
+    def copy(self) -> None:
+        """Raises OSError when the target takes no more."""
+        self._folder("", self._source, self._target)
+
+    def _folder(self, above: str, source: int, target: int) -> None:
+        with os.scandir(source) as entries:
+            found = sorted(entries, key=lambda one: one.name)
+        for entry in found:
+            path = f"{above}{entry.name}"
+            if entry.name == GIT:
+                self.skipped.append(path)
+            elif not above and entry.name.startswith(STAGING):
+                continue
+            elif entry.is_dir(follow_symlinks=False):
+                self._enter(path, entry.name, source, target)
+            elif self._parts == 1 or zlib.crc32(os.fsencode(path)) % self._parts == self._part:
+                self._one(path, entry, source, target)
+
+    def _enter(self, path: str, name: str, source: int, target: int) -> None:
+        try:
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=source)
+        except (PermissionError, FileNotFoundError, NotADirectoryError):
+            self._leave_out(path)
+            return
+        try:
+            _make_folder(name, target)
+            copy = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=target)
+            try:
+                told = os.fstat(inner)
+                if self._part == 0:
+                    self.rows.append(Row(path, "d", stat.S_IMODE(told.st_mode), 0, told.st_mtime_ns))
+                self._folder(f"{path}/", inner, copy)
+            finally:
+                os.close(copy)
+        finally:
+            os.close(inner)
+
+    def _one(self, path: str, entry: "os.DirEntry[str]", source: int, target: int) -> None:
+        self._done += 1
+        if self._done % _TOLD == 0:
+            self._told(self._done)
+        try:
+            if entry.is_symlink():
+                self._link(path, entry.name, source, target)
+            elif entry.is_file(follow_symlinks=False):
+                self._file(path, entry.name, source, target)
+            else:
+                self._leave_out(path)
+        except FileNotFoundError:  # it went while we looked
+            return
+
+    def _link(self, path: str, name: str, source: int, target: int) -> None:
+        leads = os.readlink(name, dir_fd=source)
+        told = os.stat(name, dir_fd=source, follow_symlinks=False)
+        os.symlink(leads, name, dir_fd=target)
+        own = os.stat(name, dir_fd=target, follow_symlinks=False)
+        self._keep(path, "l", told, own, leads)
+
+    def _file(self, path: str, name: str, source: int, target: int) -> None:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            old = os.open(name, flags, dir_fd=source)
+        except PermissionError:
+            self._leave_out(path)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENXIO):  # it became a link, or a pipe without a reader
+                raise
+            self._leave_out(path)
+            return
+        try:
+            told = os.fstat(old)
+            if not stat.S_ISREG(told.st_mode):
+                self._leave_out(path)
+                return
+            mode = told.st_mode & 0o1777  # never a setuid bit
+            new = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=target)
+            try:
+                said = self._bytes(old, new, told.st_size)
+                os.utime(new, ns=(told.st_atime_ns, told.st_mtime_ns))
+                own = os.fstat(new)
+                if stat.S_IMODE(own.st_mode) != mode:
+                    os.fchmod(new, mode)
+                    own = os.fstat(new)
+            finally:
+                os.close(new)
+        finally:
+            os.close(old)
+        self._keep(path, "f", told, own, said)
+
+    def _bytes(self, old: int, new: int, size: int) -> str:
+        """The hash of what was copied, "" for a large file."""
+        if size <= SMALL:
+            data = os.read(old, SMALL + 1)
+            if len(data) <= SMALL:
+                _write(new, data)
+                return hashlib.sha256(data).hexdigest()
+            os.lseek(old, 0, os.SEEK_SET)  # it grew
+        if not self._cloned(old, new):
+            _copy(old, new)
+        return ""
+
+    def _cloned(self, old: int, new: int) -> bool:
+        if self._clones:
+            try:
+                fcntl.ioctl(new, FICLONE, old)
+            except OSError as error:
+                if error.errno not in _CANNOT_CLONE:
+                    raise
+                self._clones = False
+        return self._clones
+
+    def _leave_out(self, path: str) -> None:
+        self.rows.append(Row(path, "s"))
+
+    def _keep(self, path: str, kind: str, told: os.stat_result, own: os.stat_result, said: str) -> None:
+        self.rows.append(
+            Row(
+                path, kind, stat.S_IMODE(told.st_mode), told.st_size, told.st_mtime_ns, told.st_ino, told.st_ctime_ns,
+                own.st_ino, own.st_ctime_ns, said,
+            )
+        )  # fmt: skip
+
+
+def _make_folder(name: str, target: int) -> None:
+    try:
+        os.mkdir(name, 0o700, dir_fd=target)
+    except FileExistsError:  # another share was first
+        return
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _copy(old: int, new: int) -> None:
+    try:
+        while os.copy_file_range(old, new, _STEP * 64):
+            pass
+    except OSError as error:
+        if error.errno not in _CANNOT_CLONE:
+            raise
+        os.lseek(old, 0, os.SEEK_SET)
+        os.lseek(new, 0, os.SEEK_SET)
+        while data := os.read(old, _STEP):
+            _write(new, data)
+
+
+def main(argv: list[str]) -> int:
+    """Two folders, the share and how many there are. On stdout: progress as lines, an empty line, rows and skipped paths
+    in the interpreter's own serial form, or the number of the error that stopped it."""
+    source, target = (os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for path in argv[:2])
+    os.umask(0)
+    out = sys.stdout.buffer
+
+    def told(done: int) -> None:
+        out.write(b"%d\n" % done)
+        out.flush()
+
+    copier = Copier(source, target, int(argv[2]), int(argv[3]), told)
+    answer: Any
+    try:
+        copier.copy()
+        answer = ([tuple(row) for row in copier.rows], copier.skipped)
+    except OSError as error:
+        answer = error.errno or errno.EIO
+    out.write(b"\n" + marshal.dumps(answer))
+    out.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

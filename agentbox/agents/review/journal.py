@@ -1,0 +1,155 @@
+"""How far a commit is, written ahead of each phase; and the way back, or to the end, for one that a crash cut off."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Final, Literal, Self
+
+from agentbox.agents.review import calls
+from agentbox.supervision.files import read_json, replace, sync_folder
+
+Phase = Literal["staging", "swapping", "done"]
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass
+class Step:
+    """One path. Its staged entry has the step's number as its name. `inode`: of what is put there, 0 for a path that goes.
+    `had`: something was there."""
+
+    path: str
+    inode: int
+    had: bool
+
+
+@dataclass
+class Journal:
+    """`staging` is a folder of the workspace. `made` and `emptied` are folders that come and go, outer ones first; the
+    latter with their modes."""
+
+    staging: str
+    phase: Phase = "staging"
+    steps: list[Step] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
+    emptied: list[tuple[str, int]] = field(default_factory=list)
+
+    def write(self, path: Path) -> None:
+        """On disk when it returns. Raises OSError."""
+        replace(path, json.dumps(asdict(self)).encode("ascii"), mode=0o600)
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """None where there is none. Raises ValueError for something else, and OSError."""
+        said = read_json(path)
+        if said is None:
+            return None
+        steps = [Step(**one) for one in said["steps"]]
+        emptied = [(str(one[0]), int(one[1])) for one in said["emptied"]]
+        return cls(staging=said["staging"], phase=said["phase"], steps=steps, made=said["made"], emptied=emptied)
+
+
+def recover(workspace: Path, path: Path) -> Phase | None:
+    """Finishes what was done but for the tidying, and undoes everything else; the phase in which it was found. None where
+    no commit was cut off. What somebody changed meanwhile stays, and the old file then stays in the staging folder.
+
+    Raises OSError, and ValueError for a journal that cannot be read; it is kept then.
+    """
+    journal = Journal.read(path)
+    if journal is None:
+        return None
+    root = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        undo(root, journal)
+        tidy(root, journal)
+    finally:
+        os.close(root)
+    forget(path)
+    return journal.phase
+
+
+def forget(path: Path) -> None:
+    """The commit is over. Durable."""
+    path.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def undo(root: int, journal: Journal) -> None:
+    """Everything as it was, when it was being changed. Raises OSError."""
+    with _staging(root, journal) as staging:
+        if staging is None or journal.phase != "swapping":
+            return
+        for number, step in reversed(list(enumerate(journal.steps))):
+            if step.inode:
+                _take_out(root, staging, str(number), step)
+        for folder in reversed(journal.made):
+            with suppress(OSError), parent(root, folder) as (above, name):
+                os.rmdir(name, dir_fd=above)
+        for folder, mode in journal.emptied:
+            with suppress(FileExistsError), parent(root, folder) as (above, name):
+                os.mkdir(name, mode, dir_fd=above)
+        for number, step in enumerate(journal.steps):
+            if not step.inode and inode(staging, str(number)):
+                with suppress(FileExistsError), parent(root, step.path) as (above, name):
+                    calls.move(staging, str(number), above, name)
+
+
+def tidy(root: int, journal: Journal) -> None:
+    """Removes the staging folder: of a commit that is done with the old files in it, else with what was to be put."""
+    with _staging(root, journal) as staging:
+        if staging is None:
+            return
+        with os.scandir(staging) as entries:
+            names = [one.name for one in entries]
+        for name in names:
+            if journal.phase != "swapping" or inode(staging, name) == journal.steps[int(name)].inode:
+                os.unlink(name, dir_fd=staging)
+    with suppress(OSError):  # not empty: something is kept in it
+        os.rmdir(journal.staging, dir_fd=root)
+
+
+def _take_out(root: int, staging: int, number: str, step: Step) -> None:
+    staged = inode(staging, number)
+    if staged == step.inode:
+        return  # not put yet
+    with suppress(FileNotFoundError), parent(root, step.path) as (above, name):
+        if inode(above, name) != step.inode:
+            return  # somebody has put another one there
+        if staged:
+            calls.exchange(above, name, staging, number)
+        else:
+            calls.move(above, name, staging, number)
+
+
+@contextmanager
+def parent(root: int, path: str) -> Iterator[tuple[int, str]]:
+    """The folder that holds the path, and the name there; reached over no link. Raises OSError."""
+    above, name = PurePosixPath(path).parent, PurePosixPath(path).name
+    descriptor = calls.open_beneath(root, str(above))
+    try:
+        yield descriptor, name
+    finally:
+        os.close(descriptor)
+
+
+def inode(folder: int, name: str) -> int:
+    """0 where there is no such entry."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino
+    except FileNotFoundError:
+        return 0
+
+
+@contextmanager
+def _staging(root: int, journal: Journal) -> Iterator[int | None]:
+    try:
+        descriptor = os.open(journal.staging, FOLDER, dir_fd=root)
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,191 @@
+"""A review is taken whole or not at all, whatever happens meanwhile."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from review_desk import ODD, Desk, by_path, filled
+
+from agentbox.agents.review import branch, listing
+from agentbox.agents.review.change import Review
+from agentbox.agents.review.compare import compare
+from agentbox.agents.review.journal import recover
+from agentbox.agents.review.taking import Conflicts
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_every_kind_of_change(desk: Desk) -> None:
+    """Each is found once and taken; nothing of the commit is left behind; asked again there is nothing to do."""
+    filled(desk)
+    review = desk.review()
+    assert by_path(review.changes) == {
+        "text": "modified", "gone": "deleted", "mode": "modified", "link": "modified", "read-only": "modified",
+        "folder/inner/file": "deleted", "becomes-a-folder": "deleted", "becomes-a-folder/x": "added",
+        "becomes-a-file/inside": "deleted", "becomes-a-file": "added", f"made/deeper/{ODD}": "added",
+    }  # fmt: skip
+    assert desk.take(review) == 11
+    after = desk.tree()
+    assert sorted(after) == sorted([
+        "same", "text", "mode", "link", "read-only", "becomes-a-folder", "becomes-a-folder/x", "becomes-a-file", "made",
+        "made/deeper", f"made/deeper/{ODD}",
+    ])  # fmt: skip
+    assert (desk.workspace / "text").read_text() == (desk.workspace / "read-only").read_text() == "new"
+    assert (desk.workspace / "mode").stat().st_mode & 0o777 == 0o755
+    assert (desk.workspace / "link").readlink() == Path("same")
+    assert not desk.journal.exists()
+    assert desk.take(review) == 0
+
+
+@pytest.mark.parametrize("what", ["changed", "mode", "gone", "link", "folder", "parent-link", "touched large"])
+def test_the_workspace_changed_meanwhile(desk: Desk, what: str) -> None:
+    """Nothing is taken, not even what could be; both versions are kept."""
+    ws, outside = desk.workspace, desk.root / "outside"
+    (ws / "d").mkdir()
+    (ws / "d/file").write_text("old")
+    (ws / "large").write_bytes(bytes(1 << 20))
+    work = desk.begin()
+    (work / "d/file").write_text("agent's")
+    (work / "large").write_bytes(b"1" * (1 << 20))
+    (work / "other").write_text("other")
+    outside.mkdir()
+    match what:
+        case "changed":
+            (ws / "d/file").write_text("operator's")
+        case "mode":
+            (ws / "d/file").chmod(0o600)
+        case "gone":
+            (ws / "d/file").unlink()
+        case "link":
+            (ws / "d/file").unlink()
+            (ws / "d/file").symlink_to(outside / "x")
+        case "folder":
+            (ws / "d/file").unlink()
+            (ws / "d/file").mkdir()
+        case "parent-link":
+            (ws / "d").rename(outside / "d")
+            (ws / "d").symlink_to(outside / "d")
+        case "touched large":
+            (ws / "large").write_bytes(b"2" * (1 << 20))
+    before = desk.tree()
+    with pytest.raises(Conflicts) as refused:
+        desk.take()
+    assert list(refused.value.found) == ["large" if "large" in what else "d/file"]
+    assert desk.tree() == before
+    assert not (outside / "x").exists()
+    assert (work / "d/file").read_text() == "agent's"
+
+
+def test_changed_between_the_look_and_the_exchange(desk: Desk) -> None:
+    """What came out is looked at: it goes back, and all that was taken before it too."""
+    filled(desk)
+    before = desk.tree()
+    steps = 0
+
+    def step() -> None:
+        nonlocal steps
+        steps += 1
+        (desk.workspace / "text").write_text("operator's")
+
+    with pytest.raises(Conflicts) as refused:
+        desk.take(step=step)
+    assert list(refused.value.found) == ["text"]
+    assert steps > 10
+    assert {**desk.tree(), "text": before["text"]} == before
+    assert (desk.workspace / "text").read_text() == "operator's"
+    assert not desk.journal.exists()
+
+
+def test_killed_at_each_step(desk: Desk) -> None:
+    """SIGKILL after every step: the next start has all of it or none of it, and the review can be taken again."""
+    filled(desk)
+    review, before = desk.review(), desk.tree()
+    undone = finished = 0
+    for last in range(1, 100):
+        child = os.fork()
+        if child == 0:
+            left = last
+
+            def step() -> None:
+                nonlocal left
+                left -= 1
+                if not left:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            desk.take(review, step)
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        phase = recover(desk.workspace, desk.journal)
+        if os.WIFEXITED(status):
+            break
+        assert not desk.journal.exists()
+        if phase in ("staging", "swapping"):
+            undone += 1
+            assert desk.tree() == before
+        else:
+            finished += 1
+            assert desk.take(review) == 0
+            break
+    assert undone == 26  # a step more or less is a crash that nobody looked at
+    assert finished == 1
+
+
+def test_a_full_disk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is taken when the workspace has no room; RLIMIT_FSIZE stands for a volume without any."""
+    import resource
+
+    (desk.workspace / "a").write_text("old")
+    work = desk.begin()
+    (work / "a").write_text("new")
+    (work / "big").write_bytes(bytes(1 << 20))
+    review, before = desk.review(), desk.tree()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 19, hard))
+    try:
+        with pytest.raises(OSError):
+            desk.take(review)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, old)
+    assert desk.tree() == before
+    assert desk.take(review) == 2
+
+
+def test_a_sealed_copy_that_changed(desk: Desk) -> None:
+    """Other bytes than those of the review are not taken."""
+    work = desk.begin()
+    (work / "file").write_text("shown")
+    review = desk.review()
+    (work / "file").write_text("other")
+    with pytest.raises(OSError, match="not what was shown"):
+        desk.take(review)
+    assert desk.tree() == {}
+
+
+def test_two_reviews_touch_one_file(tmp_path: Path) -> None:
+    """The first is taken; the second is a conflict, unless it says the same."""
+    desk = Desk(tmp_path)
+    (desk.workspace / "file").write_text("old")
+    works = []
+    for name in ("one", "two", "three"):
+        folder, start = tmp_path / name, tmp_path / f"{name}.jsonl"
+        works.append((branch.make(desk.workspace, folder, start, ("a", "b")).work, start))
+        (works[-1][0] / "file").write_text("two" if name == "two" else "same")
+    reviews = []
+    for work, start in works:
+        known = listing.read(start)
+        assert known is not None
+        found = compare(work, desk.workspace, known.rows)
+        reviews.append((work, Review(agent_id="id", name="a", sealed_at=0, changes=tuple(found.changes))))
+    answers: list[object] = []
+    for desk.work, review in reviews:
+        try:
+            answers.append(desk.take(review))
+        except Conflicts as refused:
+            answers.append(list(refused.found))
+    assert answers == [1, ["file"], 0]

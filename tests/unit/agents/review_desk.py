@@ -1,0 +1,95 @@
+"""What tests of reviews work at: a workspace, a branch of it, and what becomes of both."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from agentbox.agents.review import branch, listing
+from agentbox.agents.review.change import Change, Review
+from agentbox.agents.review.compare import Found, compare
+from agentbox.agents.review.taking import Taker
+
+ODD = os.fsdecode(b"new\nline-\xff\x1b[2J")
+
+
+class Desk:
+    """A workspace, a branch of it, and what becomes of both."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.workspace = root, root / "workspace"
+        self.workspace.mkdir()
+        self.journal = root / "commit.json"
+
+    def begin(self) -> Path:
+        self.work = branch.make(self.workspace, self.root / "branch", self.root / "start.jsonl", ("a", "b")).work
+        return self.work
+
+    def found(self) -> Found:
+        start = listing.read(self.root / "start.jsonl")
+        assert start is not None
+        return compare(self.work, self.workspace, start.rows)
+
+    def review(self) -> Review:
+        found = self.found()
+        return Review(
+            agent_id="id", name="a", sealed_at=0, changes=tuple(found.changes), left_out=tuple(found.left_out),
+            emptied=tuple(found.emptied),
+        )  # fmt: skip
+
+    def take(self, review: Review | None = None, step: Callable[[], None] = lambda: None) -> int:
+        taker = Taker(self.workspace, self.work, self.journal, review or self.review(), step)
+        try:
+            return taker.take()
+        finally:
+            taker.close()
+
+    def tree(self) -> dict[str, str]:
+        """Everything in the workspace: bytes and mode, or where it leads."""
+        found = {}
+        for path in sorted(self.workspace.rglob("*")):
+            told = path.lstat()
+            what = path.readlink() if path.is_symlink() else path.read_bytes().hex() if path.is_file() else ""
+            found[str(path.relative_to(self.workspace))] = f"{stat.filemode(told.st_mode)} {what}"
+        return found
+
+
+def filled(desk: Desk) -> Path:
+    """A branch with a change of every kind."""
+    ws = desk.workspace
+    (ws / "same").write_text("same")
+    (ws / "text").write_text("old")
+    (ws / "gone").write_text("gone")
+    (ws / "mode").write_text("mode")
+    (ws / "link").symlink_to("text")
+    (ws / "read-only").write_text("old")
+    (ws / "read-only").chmod(0o444)
+    (ws / "folder/inner").mkdir(parents=True)
+    (ws / "folder/inner/file").write_text("deep")
+    (ws / "becomes-a-folder").write_text("file")
+    (ws / "becomes-a-file").mkdir()
+    (ws / "becomes-a-file/inside").write_text("inside")
+    work = desk.begin()
+    (work / "text").write_text("new")
+    (work / "gone").unlink()
+    (work / "mode").chmod(0o755)
+    (work / "link").unlink()
+    (work / "link").symlink_to("same")
+    (work / "read-only").unlink()
+    (work / "read-only").write_text("new")
+    (work / "folder/inner/file").unlink()
+    (work / "folder/inner").rmdir()
+    (work / "folder").rmdir()
+    (work / "becomes-a-folder").unlink()
+    (work / "becomes-a-folder").mkdir()
+    (work / "becomes-a-folder/x").write_text("x")
+    (work / "becomes-a-file/inside").unlink()
+    (work / "becomes-a-file").rmdir()
+    (work / "becomes-a-file").write_text("file")
+    (work / "made/deeper").mkdir(parents=True)
+    (work / "made/deeper" / ODD).write_text("odd")
+    return work
+
+
+def by_path(changes: list[Change] | tuple[Change, ...]) -> dict[str, str]:
+    return {one.path: one.what for one in changes}
