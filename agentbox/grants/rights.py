@@ -33,7 +33,7 @@ def _of_scope(policy: Policy, scope: Scope, ids: Callable[[], str]) -> Iterator[
                     )  # fmt: skip
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)  # each is of one agent, so what ended falls out
 def as_policy(rights: tuple[Right, ...]) -> Policy:
     """The same as rules; `origin` of each is the id of its right. Raises PatternError."""
     found: dict[Scope, list[PolicyRule]] = {}
@@ -53,7 +53,7 @@ def allowing(
     return rule.origin if rule else ""
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4096)
 def _rule(right: Right) -> PolicyRule:
     patterns = {name: tuple(parse(right.scope, text, name) for text in right.patterns) for name in right.operations}
     return PolicyRule(
