@@ -32,7 +32,8 @@ class HostConfig:
     grace_seconds: float = 5
     log_level: str = "info"
     dev: bool = False
-    clock_scale: float = 1  # waits before a restart are divided by it; a test hook
+    clock_scale: float = 1  # waits before a restart and between canaries are divided by it; a test hook
+    test_hooks: bool = False
     keep_ended: int = 200  # agents that ended, with their output
     keep_output: int = 256 << 20  # bytes of output of agents that ended
     folder: str = "orchestrator"  # below the state of the box
@@ -56,7 +57,7 @@ class HostConfig:
         level = plan.observability.log_level
         of_features = {name: value for name, value in plan.environment.items() if not name.startswith(_OURS)}
         return cls(
-            paths=paths, limits=plan.limits, feature_env=of_features, log_level=level, dev=plan.dev, clock_scale=scale,
+            paths=paths, limits=plan.limits, feature_env=of_features, log_level=level, dev=plan.dev, clock_scale=scale, test_hooks=plan.test_hooks,
             agents=plan.agents, policies=plan.policies, providers=plan.providers, reach=plan.reach,
             gateway_port=gateway_port(plan, contained=paths.contained), **known,
         )  # fmt: skip

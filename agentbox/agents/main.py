@@ -12,6 +12,7 @@ import structlog
 
 from agentbox import log as logging
 from agentbox.agents import leave, reconcile
+from agentbox.agents.canaries import Canaries
 from agentbox.agents.config import HostConfig
 from agentbox.agents.door import Door
 from agentbox.agents.host import Host
@@ -65,7 +66,9 @@ async def loaded(
         again = await reconcile.second_start(store)
         if left := await asyncio.to_thread(reconcile.end_leftovers, table, config, again=again):
             log.error("leftovers do not end", pids=left)
-        yield Service(host=host, table=table, runs=Runs(table), token=token, capabilities=capabilities)
+        yield Service(
+            host=host, table=table, runs=Runs(table), canaries=Canaries(host), token=token, capabilities=capabilities
+        )
         await host.launcher.close()
     finally:
         await store.close()
@@ -88,11 +91,14 @@ async def _answer(service: Service) -> None:
     reconcile.settle(service.table)
     notify(paths, PROGRAM)
     service.host.launcher.start()
+    canaries = asyncio.create_task(service.canaries.run(), name="canaries")
     log.info("listening", agents=len(service.table.lives))
     await service.stop.wait()
     deadline = loop.time() + leave.STAY_SECONDS
     withdraw(paths, PROGRAM)
     service.table.closing = True
+    canaries.cancel()
+    await asyncio.wait([canaries])
     goes_down = await leave.until_asked(service.table, paths, sessions)
     await service.table.close()
     if goes_down:

@@ -153,6 +153,16 @@ async def denials(session: "Session[Service]", params: Params) -> Any:
     return ledger.totals().to_wire()
 
 
+async def canaries(session: "Session[Service]", params: Params) -> Any:
+    """What the canaries found, as soon as it is not that of revision `after`, or after `wait_s`."""
+    runner, after = session.service.canaries, from_wire(int, params["after"])
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(min(_LONGEST_WAIT, from_wire(float, params.get("wait_s", 0)))):
+            while runner.report.at is None or runner.report.revision == after:
+                await runner.grows()
+    return runner.report.to_wire()
+
+
 async def ping(session: "Session[Service]", _params: Params) -> Any:
     """Reads the store. Raises SlotUnavailable when its file is gone."""
     if not session.service.host.store.still_there():
@@ -182,6 +192,7 @@ METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = 
     "standing.follow": follow_standings,
     "agent.denied": denied,
     "denials.read": denials,
+    "canaries.read": canaries,
     "ping": ping,
     "shutdown": shutdown,
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentbox.adapters.errors import NotFound, PermissionDenied
+from agentbox.agents.canaries import Canaries
 from agentbox.agents.host import Host
 from agentbox.agents.methods import METHODS
 from agentbox.agents.runs import Runs
@@ -26,6 +27,7 @@ class Service:
     host: Host
     table: Table
     runs: Runs
+    canaries: Canaries
     token: str | None = field(repr=False)  # None: who holds the connection is known by that alone
     capabilities: tuple[str, ...] = CAPABILITIES
     stop: asyncio.Event = field(default_factory=asyncio.Event)

@@ -22,7 +22,7 @@ from agentbox.api.watch import Watch
 from agentbox.errors import AgentboxError
 from agentbox.plan.model import Plan
 from agentbox.probes.readiness import Evaluator
-from agentbox.probes.standard import standard_requirements
+from agentbox.probes.standard import proves_sandbox, standard_requirements
 from agentbox.settings import Paths
 from agentbox.supervision.applied import in_force
 from agentbox.supervision.boot_record import BootRecord
@@ -73,6 +73,7 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock |
     services.watch, services.drift = Watch(services), DriftWatch(services)
     services.standard = standard_requirements(
         paths, plan, boot_id=boot.boot_id, slots=lambda: {str(slot): status for slot, status in container.status().items()}, hooks=boot.hooks,
+        canaries=(lambda: services.watch.canaries.report) if proves_sandbox(plan) else None,
         recorded_sentinel=lambda: services.watch.sealed_sha256,
         on_shutdown=lambda: _nothing(services.drain.begin("supervisord shuts down")),
     )  # fmt: skip

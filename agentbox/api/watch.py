@@ -9,8 +9,10 @@ import structlog
 from agentbox.adapters.errors import AdapterError
 from agentbox.api.agent_events import record_of_agents
 from agentbox.api.boot_events import BootEvents, flush
+from agentbox.api.canaries import CanaryWatch
 from agentbox.api.denials import follow_denials
 from agentbox.api.jobs import tells_bug
+from agentbox.probes.standard import proves_sandbox
 from agentbox.supervision.sentinel import read_sentinel
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class Watch:
         self._job: asyncio.Task[None] | None = None
         self._agents: asyncio.Task[None] | None = None
         self._denials: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
+        self.canaries = CanaryWatch()
         self._pids: dict[str, int] = {}
         self.was_ready = False
         self.sealed_at: str | None = None
@@ -47,14 +51,18 @@ class Watch:
             self._agents.add_done_callback(tells_bug("record of agents"))
         self._denials = asyncio.ensure_future(follow_denials(self._services))
         self._denials.add_done_callback(tells_bug("counts of denials"))
+        if proves_sandbox(self._services.plan):
+            self._following = asyncio.ensure_future(self.canaries.follow(self._services))
+            self._following.add_done_callback(tells_bug("reports of canaries"))
 
     async def stop(self) -> None:
         """Imports once more, then ends. Idempotent."""
         if self._job is None:
             return
         await self._services.drift.stop()
-        jobs = {job for job in (self._job, self._agents, self._denials) if job is not None}
-        self._job = self._agents = self._denials = None
+        started = (self._job, self._agents, self._denials, self._following)
+        jobs = {job for job in started if job is not None}
+        self._job = self._agents = self._denials = self._following = None
         for job in jobs:
             job.cancel()
         await asyncio.wait(jobs)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from agentbox.adapters.orchestrator.canaries import CanaryReport
 from agentbox.plan.model import Plan
 from agentbox.probes.requirement import Requirement
 from agentbox.probes.requirements.adapters import AdaptersRequirement, SlotState
@@ -10,10 +11,19 @@ from agentbox.probes.requirements.artifacts import ArtifactsRequirement
 from agentbox.probes.requirements.draining import DrainingRequirement
 from agentbox.probes.requirements.paths import PathsRequirement
 from agentbox.probes.requirements.programs import ProgramsRequirement
+from agentbox.probes.requirements.sandbox import SandboxRequirement
 from agentbox.probes.requirements.sentinel import SentinelRequirement
 from agentbox.settings import Paths
 from agentbox.supervision.boot_record import read_boot_record
 from agentbox.supervision.hooks import Hooks
+
+LOCAL = "local-process"
+
+
+def proves_sandbox(plan: Plan) -> bool:
+    """Whether this box confines agents itself. A child of external-stdio confines its own, here or elsewhere, and no
+    canary of ours can speak for it."""
+    return plan.slots["orchestrator"].use == LOCAL
 
 
 @dataclass(frozen=True)
@@ -24,12 +34,14 @@ class Standard:
     programs: ProgramsRequirement
     adapters: AdaptersRequirement
     paths: PathsRequirement
+    sandbox: SandboxRequirement | None  # where agents are processes of this box
     artifacts: ArtifactsRequirement
     draining: DrainingRequirement
 
     @property
     def all(self) -> tuple[Requirement, ...]:
-        return (self.sentinel, self.programs, self.adapters, self.paths, self.artifacts, self.draining)
+        sandbox = () if self.sandbox is None else (self.sandbox,)
+        return (self.sentinel, self.programs, self.adapters, self.paths, *sandbox, self.artifacts, self.draining)
 
 
 def standard_requirements(
@@ -40,9 +52,11 @@ def standard_requirements(
     slots: Callable[[], Mapping[str, SlotState]],
     recorded_sentinel: Callable[[], str | None],
     on_shutdown: Callable[[], None],
+    canaries: Callable[[], CanaryReport | None] | None = None,
     hooks: Hooks | None = None,
 ) -> Standard:
-    """`plan` is the plan in force; `recorded_sentinel` the hash of `boot.sealed` in the journal, None without one."""
+    """`plan` is the plan in force; `recorded_sentinel` the hash of `boot.sealed` in the journal, None without one;
+    `canaries` what those of agent-host found last, where the box confines agents."""
     hooks = hooks or Hooks()
     record = read_boot_record(paths)
     sentinel = SentinelRequirement(paths, boot_id, plan.digest, recorded_sentinel)
@@ -58,6 +72,7 @@ def standard_requirements(
         programs=ProgramsRequirement(paths, plan),
         adapters=AdaptersRequirement(slots),
         paths=PathsRequirement(paths, plan),
+        sandbox=SandboxRequirement(canaries) if canaries else None,
         artifacts=artifacts,
         draining=DrainingRequirement(paths, on_shutdown),
     )
