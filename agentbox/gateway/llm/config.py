@@ -1,0 +1,74 @@
+"""What the model gateway takes from the plan: providers, where their keys are, what is masked on the way out."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from agentbox.manifest.patterns import globs
+from agentbox.plan.model import Plan
+from agentbox.privacy import Guard, guard_of
+from agentbox.settings import Paths
+from agentbox.supervision.secrets import read_secret
+
+# Where a kind is when `base_url` is "": the vendors' public endpoints, as their API references name them. What an SDK of
+# that kind appends to its base URL is appended to these too, so that OpenAI's ends in /v1 and the others do not.
+ENDPOINTS: Final[Mapping[str, str]] = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+    "gemini": "https://generativelanguage.googleapis.com",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provider:
+    """One enabled `[providers.<name>]`. `base_url` has no slash at its end and is never ""."""
+
+    name: str
+    kind: str
+    base_url: str
+    env_var: str
+    models: tuple[str, ...]
+    max_concurrent: int
+    timeout_seconds: int
+
+    def serves(self, model: str) -> bool:
+        """Whether `models` names it."""
+        return any(globs.matches(glob, model) for glob in self.models)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlmConfig:
+    """`key` gives the value of a secret by its name, None while it is unset; it is asked at each call, so that a key that
+    was changed counts from the next call on. `state` is the folder of the budgets."""
+
+    providers: Mapping[str, Provider]
+    key: Callable[[str], str | None]
+    state: Path
+    guard: Guard
+
+    @classmethod
+    def from_plan(cls, plan: Plan, paths: Paths) -> Self:
+        """Of the box below these paths. Raises AgentboxError for a privacy mode that this release does not have."""
+
+        def key(name: str) -> str | None:
+            found = read_secret(paths, name)
+            return found[0] if found else None
+
+        return cls(providers=_providers(plan), key=key, state=paths.slot("gateway"), guard=guard_of(plan.privacy))
+
+
+def _providers(plan: Plan) -> dict[str, Provider]:
+    return {
+        name: Provider(
+            name=name,
+            kind=table["kind"],
+            base_url=(table["base_url"] or ENDPOINTS[table["kind"]]).rstrip("/"),
+            env_var=table["env_var"],
+            models=tuple(table["models"]),
+            max_concurrent=table["max_concurrent"],
+            timeout_seconds=table["timeout_seconds"],
+        )
+        for name, table in plan.providers.items()
+        if table["enabled"]
+    }

@@ -1,0 +1,27 @@
+"""What the model gateway counts, by names of the manifest only: no text that an agent chose is a label."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Gauges:
+    """Sums since the start."""
+
+    calls: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # provider, agent's name, outcome
+    tokens: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # provider, agent's name, input or output
+    estimated: Counter[str] = field(default_factory=Counter)  # provider: calls settled by an estimate
+    masked: Counter[tuple[str, str]] = field(default_factory=Counter)  # provider, class of finding
+    unsearched: Counter[str] = field(default_factory=Counter)  # provider: bodies that the filter could not search
+    echoes: Counter[str] = field(default_factory=Counter)  # provider: times that it sent the key back
+    retries: Counter[str] = field(default_factory=Counter)  # provider
+    waited_ms: Counter[str] = field(default_factory=Counter)  # provider: in the queue, all calls together
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: each counter as a list of `[labels…, value]`."""
+        return {name: _rows(getattr(self, name)) for name in self.__slots__}
+
+
+def _rows(counter: Counter[Any]) -> list[list[Any]]:
+    return [[*(key if isinstance(key, tuple) else (key,)), value] for key, value in sorted(counter.items())]

@@ -1,0 +1,169 @@
+"""A model provider over real HTTP that plays a written conversation, in the forms of OpenAI, Anthropic and Gemini, with faults."""
+
+import asyncio
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+
+import uvicorn
+
+from agentbox.testing.model_forms import FORMS, Said
+
+MODELS: Final = ("small-1", "small-2", "large-1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """What goes wrong with one request: a status, a stream cut after `after` events, `seconds` before the first byte, the key
+    sent back, or no usage told."""
+
+    kind: Literal["status", "cut", "slow", "echo", "silent"]
+    status: int = 500
+    retry_after: str = ""
+    after: int = 2
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A request as it came. Names of headers are in lower case."""
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """The credential that it came with."""
+        bearer = self.headers.get("authorization", "").removeprefix("Bearer ")
+        return bearer or self.headers.get("x-api-key", "") or self.headers.get("x-goog-api-key", "")
+
+
+def turns(script: Sequence[Said]) -> Callable[[int, Mapping[str, Any]], Said]:
+    """Plays the script by how often the model has spoken in the conversation that it is given; its last line for ever."""
+    return lambda spoken, _body: script[min(spoken, len(script) - 1)]
+
+
+@dataclass
+class ModelServer:
+    """A context manager. `say` gives the answer from how often the model has spoken, and the request's body."""
+
+    say: Callable[[int, Mapping[str, Any]], Said] = field(default_factory=lambda: turns([Said(text="Hello there.")]))
+    key: str = ""  # "" = any
+    pause: float = 0.0  # seconds between the events of a stream
+    faults: deque[Fault] = field(default_factory=deque)
+    requests: list[Recorded] = field(default_factory=list)
+    running: int = 0
+    most: int = 0  # requests at once
+    gone: int = 0  # clients that hung up in the middle
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def __enter__(self) -> Self:
+        config = uvicorn.Config(self, port=0, log_level="critical", lifespan="off", access_log=False, ws="none")
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
+        self._thread.start()
+        while not self._server.started:
+            time.sleep(0.002)
+        self._port = self._server.servers[0].sockets[0].getsockname()[1]
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._server.should_exit = self._server.force_exit = True
+        self._thread.join()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        raw = b""
+        while True:
+            message = await receive()
+            raw += message.get("body", b"")
+            if not message.get("more_body"):
+                break
+        headers = {key.decode().lower(): value.decode() for key, value in scope["headers"]}
+        request = Recorded(
+            method=scope["method"], path=scope["path"], query=scope["query_string"].decode(), headers=headers,
+            body=json.loads(raw) if raw else {},
+        )  # fmt: skip
+        self.requests.append(request)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            await self._answer(request, _Out(send, receive, self))
+        finally:
+            self.running -= 1
+
+    async def _answer(self, request: Recorded, out: "_Out") -> None:
+        fault = self.faults.popleft() if self.faults else None
+        if fault and fault.kind == "slow":
+            await asyncio.sleep(fault.seconds)
+        if fault and fault.kind == "status":
+            await out.json({"error": {"message": "a fault"}}, fault.status, {"retry-after": fault.retry_after})
+            return
+        if self.key and request.key != self.key:
+            await out.json({"error": {"message": f"Incorrect API key provided: {request.key}"}}, 401)
+            return
+        if request.method == "GET":
+            await out.json(_models(request.path))
+            return
+        form = next((form for form in FORMS if form.takes(request.path)), None)
+        if form is None:
+            await out.json({"error": {"message": f"no such path: {request.path}"}}, 404)
+            return
+        said = self.say(form.spoken(request.body), request.body)
+        if fault and fault.kind == "echo":
+            said = Said(text=f"your key is {request.key} indeed", tokens=said.tokens, piece=1000)
+        silent = bool(fault and fault.kind == "silent")
+        if not form.streams(request.path, request.body):
+            headers = {"x-request-id": f"for {request.key}"} if fault and fault.kind == "echo" else {}
+            await out.json(form.whole(request.path, request.body, said, silent), 200, headers)
+            return
+        after = fault.after if fault and fault.kind == "cut" else None
+        await out.events(form.events(request.body, said, silent), self.pause, after)
+
+
+class _Out:
+    """What one request gets."""
+
+    def __init__(self, send: Any, receive: Any, server: ModelServer) -> None:
+        self._send, self._receive, self._server = send, receive, server
+
+    async def json(self, document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        body = json.dumps(document).encode()
+        named = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
+        await self._head(status, named)
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def events(self, events: Sequence[bytes], pause: float, after: int | None) -> None:
+        await self._head(200, {"content-type": "text/event-stream; charset=utf-8"})
+        gone = asyncio.ensure_future(self._receive())
+        for number, event in enumerate(events):
+            if after is not None and number >= after:
+                raise ConnectionError("the stream is cut, as asked for")
+            if pause:
+                await asyncio.wait({gone}, timeout=pause)
+            if gone.done():
+                self._server.gone += 1
+                return
+            await self._send({"type": "http.response.body", "body": event, "more_body": True})
+        gone.cancel()
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def _head(self, status: int, headers: Mapping[str, str]) -> None:
+        pairs = [(name.encode(), value.encode()) for name, value in headers.items() if value]
+        await self._send({"type": "http.response.start", "status": status, "headers": pairs})
+
+
+def _models(path: str) -> dict[str, Any]:
+    if "v1beta" in path:
+        return {"models": [{"name": f"models/{name}"} for name in MODELS]}
+    return {"object": "list", "data": [{"id": name, "object": "model"} for name in MODELS]}

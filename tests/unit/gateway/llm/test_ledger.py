@@ -1,0 +1,149 @@
+"""Budgets: nothing is spent that is not there, whatever the order of calls, windows, restarts and generations."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentbox.gateway.llm.ledger import LEAST_OUTPUT, Ledger, Reservation
+from agentbox.gateway.llm.words import Answer
+from agentbox.grants.standing import Budget, Standing
+from agentbox.testing.models import BUDGET, Standings
+
+SMALL = Budget(max_tokens=1000, max_calls=5, window_seconds=100, max_concurrent=4, weight=1)
+
+
+def coder(budget: Budget = SMALL) -> Standing:
+    return Standings().add("coder", budget=budget)
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_the_cap_is_lowered_to_what_is_left_and_set_where_absent(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    await ledger.open()
+    held = await ledger.reserve(coder(), 100, None, 1)
+    assert (held.tokens, held.output) == (1000, 900)
+    with pytest.raises(Answer, match="held by calls in flight"):
+        await ledger.reserve(coder(), 100, 50, 1)
+    ledger.settle(held, 300)
+    again = await ledger.reserve(coder(), 100, 50, 2)
+    assert (again.tokens, again.output) == (200, 100)
+    ledger.settle(again, 150)
+    assert ledger.accounts["coder"].tokens == 450
+    await ledger.close()
+
+
+async def test_over_budget_says_when_the_window_ends(tmp_path: Path) -> None:
+    clock = Clock()
+    ledger = Ledger(tmp_path, clock)
+    await ledger.open()
+    ledger.settle(await ledger.reserve(coder(), 0, 990, 1), 990)
+    clock.now += 40
+    with pytest.raises(Answer) as told:
+        await ledger.reserve(coder(), 0, LEAST_OUTPUT, 1)
+    assert (told.value.rule, told.value.wait) == ("budget:tokens", 60)
+    clock.now += 60
+    for _ in range(5):
+        ledger.settle(await ledger.reserve(coder(), 1, 10, 1), 1)
+    with pytest.raises(Answer) as told:
+        ledger.check(coder(), 1, True)
+    assert told.value.rule == "budget:calls"
+    await ledger.close()
+
+
+async def test_a_restart_and_a_new_generation_find_what_was_spent(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    await ledger.open()
+    ledger.settle(await ledger.reserve(coder(), 0, 600, 1), 600)
+    await ledger.reserve(coder(), 0, 100, 1)  # in flight when the gateway is killed: its worst case stays
+    ledger = Ledger(tmp_path)
+    await ledger.open()
+    newer = replace(coder(), agent_id="another", generation=7)
+    held = await ledger.reserve(newer, 0, None, 1)
+    assert held.output == 300
+    await ledger.close()
+
+
+async def test_a_child_spends_what_is_its_parent_s(tmp_path: Path) -> None:
+    standings = Standings()
+    parent = standings.add("coder", budget=SMALL)
+    child = standings.add("tester", budget=BUDGET, parent=parent)
+    grandchild = standings.add("helper", budget=BUDGET, parent=child)
+    ledger = Ledger(tmp_path)
+    await ledger.open()
+    ledger.settle(await ledger.reserve(grandchild, 0, 700, 1), 700)
+    assert (await ledger.reserve(child, 0, None, 1)).output == 300
+    with pytest.raises(Answer):
+        await ledger.reserve(parent, 0, 100, 1)
+    await ledger.close()
+
+
+async def test_without_a_disk_no_call_is_made(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    await ledger.open()
+    await ledger.close()
+    with pytest.raises(Answer, match="cannot be written down"):
+        await ledger.reserve(coder(), 1, 1, 1)
+    assert ledger.accounts["coder"].tokens == 0
+
+
+STEP = st.one_of(
+    st.tuples(st.just("call"), st.integers(0, 2), st.integers(0, 400), st.one_of(st.none(), st.integers(1, 2000)), st.integers(1, 3)),
+    st.tuples(st.just("settle"), st.integers(0, 50), st.floats(0, 1)),
+    st.tuples(st.just("tick"), st.integers(1, 150)),
+    st.tuples(st.just("restart")),
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(STEP, max_size=40))
+def test_no_order_of_calls_overdraws(steps: list[tuple[object, ...]]) -> None:
+    with TemporaryDirectory() as folder:
+        asyncio.run(_play(Path(folder), steps))
+
+
+async def _play(folder: Path, steps: list[tuple[object, ...]]) -> None:
+    """A provider that keeps to the caps: what is used is never more than what was reserved."""
+    clock, standings = Clock(), Standings()
+    parent = standings.add("coder", budget=SMALL)
+    child = standings.add("tester", budget=replace(SMALL, max_tokens=600), parent=parent)
+    agents = [parent, child, standings.add("other", budget=replace(SMALL, window_seconds=60))]
+    ledger = Ledger(folder, clock)
+    await ledger.open()
+    held: list[Reservation] = []
+    spent: dict[str, int] = {}  # by account, in its window
+    since: dict[str, float] = {}
+    for name, *values in steps:
+        if name == "call":
+            who, given_, wanted, answers = agents[int(str(values[0]))], *values[1:]
+            try:
+                held.append(await ledger.reserve(who, given_, wanted, answers))  # type: ignore[arg-type]
+            except Answer:
+                continue
+        elif name == "settle" and held:
+            one = held.pop(int(str(values[0])) % len(held))
+            ledger.settle(one, round(one.tokens * float(str(values[1]))))
+        elif name == "tick":
+            clock.now += float(str(values[0]))
+        elif name == "restart":
+            await ledger.close()
+            ledger, held = Ledger(folder, clock), []
+            await ledger.open()
+        for account in ledger.accounts.values():
+            assert account.budget is None or account.tokens <= account.budget.max_tokens
+            assert account.budget is None or account.calls <= account.budget.max_calls
+            assert account.tokens >= account.reserved == sum(r.tokens for r in held if account in r.accounts)
+            if since.get(account.name) == account.since and not held and name != "settle":
+                assert account.tokens >= spent.get(account.name, 0)
+            since[account.name], spent[account.name] = account.since, account.tokens - account.reserved
+    await ledger.close()

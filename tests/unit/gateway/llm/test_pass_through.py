@@ -1,0 +1,139 @@
+"""What passes to a provider, with whose key, and what comes back."""
+
+from pathlib import Path
+
+import pytest
+
+from agentbox.testing.model_forms import Said
+from agentbox.testing.model_server import Fault, ModelServer, turns
+from agentbox.testing.models import KEY, Room, room
+
+TEXT = "The answer is forty-two, as everybody knows."
+CALLS = {
+    "openai/v1/chat/completions": {"model": "small-1", "messages": [{"role": "user", "content": "Hi."}]},
+    "openai/v1/responses": {"model": "small-1", "input": [{"role": "user", "content": "Hi."}]},
+    "anthropic/v1/messages": {"model": "small-1", "max_tokens": 100, "messages": [{"role": "user", "content": "Hi."}]},
+}
+GEMINI = {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}
+
+
+def said() -> ModelServer:
+    return ModelServer(say=turns([Said(text=TEXT, tokens=20)]), key=KEY)
+
+
+def used(here: Room) -> int:
+    return here.app.ledger.accounts["coder"].tokens
+
+
+@pytest.mark.parametrize("path", CALLS)
+async def test_a_call_has_the_box_s_key_and_is_charged_what_the_provider_says(tmp_path: Path, path: str) -> None:
+    with said() as server:
+        async with room(tmp_path, server) as here:
+            here.standings.add("coder")
+            answer = await here.post("coder", path, CALLS[path])
+            assert answer.status_code == 200, answer.text
+            assert TEXT in answer.text
+            assert server.requests[-1].key == KEY
+            assert "token-coder" not in str(server.requests[-1])
+            usage = answer.json()["usage"]
+            told = usage.get("total_tokens") or usage["input_tokens"] + usage["output_tokens"]
+            assert used(here) == told
+            assert not here.app.gauges.estimated
+
+
+@pytest.mark.parametrize("path", CALLS)
+async def test_a_stream_is_the_provider_s_to_the_byte(tmp_path: Path, path: str) -> None:
+    with said() as server:
+        async with room(tmp_path, server) as here:
+            here.standings.add("coder")
+            body = {**CALLS[path], "stream": True}
+            through = await here.post("coder", path, body)
+            assert through.headers["content-type"].startswith("text/event-stream")
+            sent = dict(server.requests[-1].body)
+            rest = path.partition("/")[2]
+            head = {"authorization": f"Bearer {KEY}"}
+            direct = await here.client.post(f"{server.url}/{rest}", json=sent, headers=head)
+            extra = [event for event in direct.text.split("\n\n") if '"choices": []' in event]
+            assert len(extra) == ("chat" in path)  # asked for by the gateway, not by the agent
+            expected = direct.text.replace(extra[0] + "\n\n", "") if extra else direct.text
+            assert through.text == expected
+            assert 0 < used(here) < 200
+            assert not here.app.gauges.estimated
+
+
+async def test_usage_that_the_agent_asked_for_itself_reaches_it(tmp_path: Path) -> None:
+    with said() as server:
+        async with room(tmp_path, server) as here:
+            here.standings.add("coder")
+            answer = await here.chat("coder", stream=True, stream_options={"include_usage": True})
+            assert '"choices": []' in answer.text
+
+
+async def test_gemini_whole_and_streamed(tmp_path: Path) -> None:
+    with said() as server:
+        async with room(tmp_path, server) as here:
+            here.standings.add("coder")
+            base = f"{here.url}/llm/gemini/v1beta/models/small-1"
+            whole = await here.client.post(f"{base}:generateContent?key=token-coder", json=GEMINI)
+            assert TEXT in whole.text
+            assert server.requests[-1].key == KEY
+            assert "key" not in server.requests[-1].query
+            head = {"x-goog-api-key": "token-coder"}
+            stream = await here.client.post(f"{base}:streamGenerateContent?alt=sse", json=GEMINI, headers=head)
+            assert stream.text.count("data: ") > 2
+            assert server.requests[-1].body["generationConfig"]["maxOutputTokens"] > 0
+            assert used(here) == 2 * whole.json()["usageMetadata"]["totalTokenCount"] or used(here) > 40
+            counted = await here.client.post(f"{base}:countTokens", json=GEMINI, headers=head)
+            assert counted.json()["totalTokens"] > 0
+
+
+async def test_a_list_names_only_models_that_the_agent_may_call(tmp_path: Path) -> None:
+    with said() as server:
+        async with room(tmp_path, server, models=("small-*",)) as here:
+            here.standings.add("coder")
+            head = {"x-api-key": "token-coder"}
+            for path in ("openai/v1/models", "anthropic/v1/models"):
+                answer = await here.client.get(f"{here.url}/llm/{path}", headers=head)
+                assert [row["id"] for row in answer.json()["data"]] == ["small-1", "small-2"]
+            answer = await here.client.get(f"{here.url}/llm/gemini/v1beta/models", headers=head)
+            assert [row["name"] for row in answer.json()["models"]] == ["models/small-1", "models/small-2"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_provider_that_sends_the_key_back_is_not_heard(tmp_path: Path, stream: bool) -> None:
+    with said() as server:
+        async with room(tmp_path, server) as here:
+            here.standings.add("coder")
+            for path in CALLS:
+                server.faults.append(Fault(kind="echo"))
+                answer = await here.post("coder", path, {**CALLS[path], "stream": stream})
+                assert answer.status_code == 200
+                told = answer.text + str(answer.headers)
+                assert KEY not in told
+                assert "[REDACTED]" in answer.text
+            assert sum(here.app.gauges.echoes.values()) >= 3
+
+
+async def test_a_refused_key_is_said_without_the_provider_s_words(tmp_path: Path) -> None:
+    with ModelServer(key="another") as server:
+        async with room(tmp_path, server) as here:
+            here.standings.add("coder")
+            answer = await here.chat("coder")
+            assert answer.status_code == 502
+            assert KEY not in answer.text
+            assert "refused the key" in answer.json()["error"]["message"]
+            assert used(here) == 0
+
+
+async def test_no_token_no_model(tmp_path: Path) -> None:
+    with said() as server:
+        async with room(tmp_path, server) as here:
+            answer = await here.chat("nobody")
+            assert answer.status_code == 401
+            assert answer.json()["error"]["type"] == "authentication_error"
+            answer = await here.post("nobody", "anthropic/v1/messages", CALLS["anthropic/v1/messages"])
+            assert answer.json() == {
+                "type": "error",
+                "error": {"type": "authentication_error", "message": "the token is unknown, or its agent has ended"},
+            }
+            assert not server.requests

@@ -1,0 +1,106 @@
+"""Shares of a provider: equal for agents of one weight, whoever asks more; first come first served within one."""
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from agentbox.gateway.llm.crowd import Crowd, Place
+from agentbox.gateway.llm.queue import WAITING, FairQueue
+from agentbox.gateway.llm.words import Answer
+from agentbox.testing.models import BUDGET, Standings
+
+WIDE = replace(BUDGET, max_concurrent=64)
+
+
+async def shares(queue: FairQueue, calls: dict[Place, tuple[int, int]], turns: int) -> list[Place]:
+    """Who had the first turns when each place asks for (calls, cost) at once and a turn takes one round of the loop."""
+    order: list[Place] = []
+
+    async def one(place: Place, cost: int) -> None:
+        await queue.enter(place, cost)
+        order.append(place)
+        await asyncio.sleep(0)
+        queue.leave(place)
+
+    await asyncio.gather(*(one(place, cost) for place, (count, cost) in calls.items() for _ in range(count)))
+    assert queue.running == 0
+    assert queue.depth == 0
+    return order[:turns]
+
+
+async def test_ten_agents_have_equal_shares_and_a_greedy_one_starves_none() -> None:
+    standings = Standings()
+    places = [Place.of(standings.add(f"a{number}", budget=WIDE)) for number in range(10)]
+    calls = {place: (WAITING if number == 0 else 6, 4096) for number, place in enumerate(places)}
+    order = await shares(FairQueue(2, Crowd()), calls, 52)
+    counts = Counter(place.flow for place in order)
+    assert max(counts.values()) - min(counts.values()) <= 3
+    small = Place.of(standings.add("small", budget=WIDE))
+    order = await shares(FairQueue(1, Crowd()), {places[0]: (20, 60_000), small: (20, 600)}, 21)
+    assert Counter(order)[small] == 20  # large calls are as many tokens, not as many calls
+
+
+async def test_weights_are_shares() -> None:
+    standings = Standings()
+    heavy = Place.of(standings.add("heavy", budget=replace(WIDE, weight=3)))
+    light = Place.of(standings.add("light", budget=WIDE))
+    counts = Counter(await shares(FairQueue(1, Crowd()), {light: (30, 5000), heavy: (30, 5000)}, 24))
+    assert 16 <= counts[heavy] <= 20
+
+
+async def test_children_share_the_turn_of_their_outermost_ancestor() -> None:
+    standings = Standings()
+    parent = standings.add("parent", budget=WIDE)
+    family = [Place.of(standings.add(f"child-{n}", budget=WIDE, parent=parent)) for n in range(5)]
+    other = Place.of(standings.add("other", budget=WIDE))
+    calls = {**dict.fromkeys(family, (5, 4096)), other: (20, 4096)}
+    order = await shares(FairQueue(1, Crowd()), calls, 20)
+    assert 8 <= sum(place is other for place in order) <= 12
+
+
+async def test_an_agent_s_own_bound_and_its_parent_s_hold() -> None:
+    standings = Standings()
+    parent = standings.add("parent", budget=replace(WIDE, max_concurrent=2))
+    child = Place.of(standings.add("child", budget=WIDE, parent=parent))
+    queue = FairQueue(8, Crowd())
+    entered = [asyncio.ensure_future(queue.enter(child, 10)) for _ in range(4)]
+    other = asyncio.ensure_future(queue.enter(Place.of(standings.add("other")), 10))
+    await asyncio.wait({other}, timeout=5)
+    assert other.done()
+    assert [one.done() for one in entered] == [True, True, False, False]
+    queue.leave(child)
+    await asyncio.wait({entered[2]}, timeout=5)
+    entered[3].cancel()
+    await asyncio.gather(entered[3], return_exceptions=True)
+    assert (queue.depth, queue.running) == (0, 3)
+
+
+async def test_first_come_first_served_and_not_without_end() -> None:
+    queue = FairQueue(1, Crowd())
+    place = Place.of(Standings().add("a", budget=WIDE))
+    await queue.enter(place, 1)
+    waiting = [asyncio.ensure_future(queue.enter(place, cost)) for cost in [90_000, *[1] * (WAITING - 1)]]
+    await asyncio.sleep(0)
+    with pytest.raises(Answer) as told:
+        await queue.enter(place, 1)
+    assert told.value.rule == "budget:concurrent"
+    for one in waiting:
+        queue.leave(place)
+        await asyncio.wait({one}, timeout=5)
+        assert one.done()
+    queue.leave(place)
+    assert queue.running == 0
+
+
+async def test_whoever_goes_as_its_turn_comes_leaves_no_slot_taken() -> None:
+    queue = FairQueue(1, Crowd())
+    place = Place.of(Standings().add("a", budget=WIDE))
+    await queue.enter(place, 1)
+    second = asyncio.ensure_future(queue.enter(place, 1))
+    await asyncio.sleep(0)
+    queue.leave(place)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    assert queue.running == 0
