@@ -44,10 +44,10 @@ async def say(scope: Any, send: Any, status: int, sentence: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def absent(what: str) -> Asgi:
+def absent(what: str, why: str = "this release has no {} yet") -> Asgi:
     """Answers 503 for a part that this box does not have."""
 
     async def app(scope: Any, _receive: Any, send: Any) -> None:
-        await say(scope, send, 503, f"cannot serve this path: this release has no {what} yet.")
+        await say(scope, send, 503, f"cannot serve this path: {why.format(what)}.")
 
     return app

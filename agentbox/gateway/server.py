@@ -1,13 +1,17 @@
 """The one port of the gateway, and what stands behind it."""
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from agentbox.gateway.app import App, absent
 from agentbox.gateway.authority import Authority
 from agentbox.gateway.config import GatewayConfig
 from agentbox.gateway.front import Front
 from agentbox.plan.network import LOOPBACK
-from agentbox.serving import Bounds, Listener, Make, bind
+from agentbox.serving import Asgi, Bounds, Listener, Make, bind
+
+if TYPE_CHECKING:
+    from agentbox.gateway.llm.app import LlmApp
 
 BOUNDS = Bounds(connections=512)
 _LAST_WORDS = 0.5  # seconds in which answers under way may end
@@ -18,7 +22,11 @@ class Server:
 
     def __init__(self, config: GatewayConfig, authority: Authority) -> None:
         self._config, self._authority = config, authority
-        app = App({"/rpc": absent("door"), "/mcp": absent("door"), "/llm": absent("model gateway")})
+        self.models = _models(config, authority)
+        llm: Asgi = (
+            absent("models", "[providers] names no endpoint that is enabled") if self.models is None else self.models
+        )
+        app = App({"/rpc": absent("door"), "/mcp": absent("door"), "/llm": llm})
         self._listener = Listener(app, bind(LOOPBACK, config.port), BOUNDS, self._front)
 
     @property
@@ -27,12 +35,26 @@ class Server:
         return self._listener.port
 
     async def open(self) -> None:
-        """Returns once the kernel accepts connections. Raises AgentboxError (exit 7) for a port that is taken."""
+        """Returns once the kernel accepts connections. Raises AgentboxError for budgets that cannot be read."""
+        if self.models is not None:
+            await self.models.open()
         await self._listener.open()
 
     async def close(self) -> None:
         """Cuts what does not end by itself."""
         await self._listener.close(_LAST_WORDS)
+        if self.models is not None:
+            await self.models.close()
 
     def _front(self, http: Make) -> asyncio.Protocol:
         return Front(http, http)
+
+
+def _models(config: GatewayConfig, authority: Authority) -> "LlmApp | None":
+    """The model gateway, None where no provider is enabled: its client and its budgets are then not even loaded."""
+    if not any(table["enabled"] for table in config.plan.providers.values()):
+        return None
+    from agentbox.gateway.llm.app import llm_app
+    from agentbox.gateway.llm.config import LlmConfig
+
+    return llm_app(LlmConfig.from_plan(config.plan, config.paths), authority)

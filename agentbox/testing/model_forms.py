@@ -145,7 +145,13 @@ def _response_events(body: Mapping[str, Any], said: Said, silent: bool) -> list[
     def event(name: str, **members: Any) -> bytes:
         return _event({"type": name, "sequence_number": next(number), **members}, name)
 
-    begun = {"id": "resp_1", "object": "response", "status": "in_progress", "model": body.get("model"), "output": []}
+    begun: dict[str, Any] = {
+        "id": "resp_1",
+        "object": "response",
+        "status": "in_progress",
+        "model": body.get("model"),
+        "output": [],
+    }
     events = [event("response.created", response=begun)]
     for at, item in enumerate(_items(said)):
         started = {**item, "status": "in_progress"}

@@ -7,6 +7,7 @@ from typing import Final, Self
 
 from agentbox.manifest.patterns import globs
 from agentbox.plan.model import Plan
+from agentbox.plan.names import GATEWAY
 from agentbox.privacy import Guard, guard_of
 from agentbox.settings import Paths
 from agentbox.supervision.secrets import read_secret
@@ -55,7 +56,7 @@ class LlmConfig:
             found = read_secret(paths, name)
             return found[0] if found else None
 
-        return cls(providers=_providers(plan), key=key, state=paths.slot("gateway"), guard=guard_of(plan.privacy))
+        return cls(providers=_providers(plan), key=key, state=paths.slot(GATEWAY), guard=guard_of(plan.privacy))
 
 
 def _providers(plan: Plan) -> dict[str, Provider]:

@@ -29,6 +29,7 @@ class Clock:
 
 
 async def test_the_cap_is_lowered_to_what_is_left_and_set_where_absent(tmp_path: Path) -> None:
+    """A reservation holds the input and every answer's cap; what a call did not take comes back."""
     ledger = Ledger(tmp_path)
     await ledger.open()
     held = await ledger.reserve(coder(), 100, None, 1)
@@ -44,6 +45,7 @@ async def test_the_cap_is_lowered_to_what_is_left_and_set_where_absent(tmp_path:
 
 
 async def test_over_budget_says_when_the_window_ends(tmp_path: Path) -> None:
+    """Tokens and calls each name their rule; a new window begins after the old one."""
     clock = Clock()
     ledger = Ledger(tmp_path, clock)
     await ledger.open()
@@ -62,6 +64,7 @@ async def test_over_budget_says_when_the_window_ends(tmp_path: Path) -> None:
 
 
 async def test_a_restart_and_a_new_generation_find_what_was_spent(tmp_path: Path) -> None:
+    """The account belongs to the name: another id and generation change nothing, and a killed call stays charged."""
     ledger = Ledger(tmp_path)
     await ledger.open()
     ledger.settle(await ledger.reserve(coder(), 0, 600, 1), 600)
@@ -75,6 +78,7 @@ async def test_a_restart_and_a_new_generation_find_what_was_spent(tmp_path: Path
 
 
 async def test_a_child_spends_what_is_its_parent_s(tmp_path: Path) -> None:
+    """Every ancestor's account is charged, and the smallest rest bounds the call."""
     standings = Standings()
     parent = standings.add("coder", budget=SMALL)
     child = standings.add("tester", budget=BUDGET, parent=parent)
@@ -89,6 +93,7 @@ async def test_a_child_spends_what_is_its_parent_s(tmp_path: Path) -> None:
 
 
 async def test_without_a_disk_no_call_is_made(tmp_path: Path) -> None:
+    """A reservation that cannot be kept is none."""
     ledger = Ledger(tmp_path)
     await ledger.open()
     await ledger.close()
@@ -108,6 +113,7 @@ STEP = st.one_of(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(STEP, max_size=40))
 def test_no_order_of_calls_overdraws(steps: list[tuple[object, ...]]) -> None:
+    """Calls, settlements, time and restarts in any order: no account is above its budget."""
     with TemporaryDirectory() as folder:
         asyncio.run(_play(Path(folder), steps))
 

@@ -27,6 +27,7 @@ def used(here: Room) -> int:
 
 @pytest.mark.parametrize("path", CALLS)
 async def test_a_call_has_the_box_s_key_and_is_charged_what_the_provider_says(tmp_path: Path, path: str) -> None:
+    """The agent's token never leaves the box."""
     with said() as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder")
@@ -43,6 +44,7 @@ async def test_a_call_has_the_box_s_key_and_is_charged_what_the_provider_says(tm
 
 @pytest.mark.parametrize("path", CALLS)
 async def test_a_stream_is_the_provider_s_to_the_byte(tmp_path: Path, path: str) -> None:
+    """Compared with the same body sent directly, less the chunk of usage that only the gateway asked for."""
     with said() as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder")
@@ -62,6 +64,7 @@ async def test_a_stream_is_the_provider_s_to_the_byte(tmp_path: Path, path: str)
 
 
 async def test_usage_that_the_agent_asked_for_itself_reaches_it(tmp_path: Path) -> None:
+    """Nothing is taken away that was asked for."""
     with said() as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder")
@@ -70,6 +73,7 @@ async def test_usage_that_the_agent_asked_for_itself_reaches_it(tmp_path: Path) 
 
 
 async def test_gemini_whole_and_streamed(tmp_path: Path) -> None:
+    """The token comes as `?key=` or header, and is not in the provider's query."""
     with said() as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder")
@@ -88,6 +92,7 @@ async def test_gemini_whole_and_streamed(tmp_path: Path) -> None:
 
 
 async def test_a_list_names_only_models_that_the_agent_may_call(tmp_path: Path) -> None:
+    """By the provider's `models` and the agent's rights, for every kind."""
     with said() as server:
         async with room(tmp_path, server, models=("small-*",)) as here:
             here.standings.add("coder")
@@ -101,6 +106,7 @@ async def test_a_list_names_only_models_that_the_agent_may_call(tmp_path: Path) 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_provider_that_sends_the_key_back_is_not_heard(tmp_path: Path, stream: bool) -> None:
+    """In a body, a header and an event; it is counted."""
     with said() as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder")
@@ -115,6 +121,7 @@ async def test_a_provider_that_sends_the_key_back_is_not_heard(tmp_path: Path, s
 
 
 async def test_a_refused_key_is_said_without_the_provider_s_words(tmp_path: Path) -> None:
+    """A vendor's 401 quotes a part of the key."""
     with ModelServer(key="another") as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder")
@@ -126,6 +133,7 @@ async def test_a_refused_key_is_said_without_the_provider_s_words(tmp_path: Path
 
 
 async def test_no_token_no_model(tmp_path: Path) -> None:
+    """401 in the provider's shape, and nothing is sent."""
     with said() as server:
         async with room(tmp_path, server) as here:
             answer = await here.chat("nobody")

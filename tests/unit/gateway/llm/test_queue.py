@@ -31,6 +31,7 @@ async def shares(queue: FairQueue, calls: dict[Place, tuple[int, int]], turns: i
 
 
 async def test_ten_agents_have_equal_shares_and_a_greedy_one_starves_none() -> None:
+    """Shares are tokens, not calls, within one round's quantum."""
     standings = Standings()
     places = [Place.of(standings.add(f"a{number}", budget=WIDE)) for number in range(10)]
     calls = {place: (WAITING if number == 0 else 6, 4096) for number, place in enumerate(places)}
@@ -43,6 +44,7 @@ async def test_ten_agents_have_equal_shares_and_a_greedy_one_starves_none() -> N
 
 
 async def test_weights_are_shares() -> None:
+    """Three to one."""
     standings = Standings()
     heavy = Place.of(standings.add("heavy", budget=replace(WIDE, weight=3)))
     light = Place.of(standings.add("light", budget=WIDE))
@@ -51,6 +53,7 @@ async def test_weights_are_shares() -> None:
 
 
 async def test_children_share_the_turn_of_their_outermost_ancestor() -> None:
+    """Five children have as much as one agent beside them."""
     standings = Standings()
     parent = standings.add("parent", budget=WIDE)
     family = [Place.of(standings.add(f"child-{n}", budget=WIDE, parent=parent)) for n in range(5)]
@@ -61,6 +64,7 @@ async def test_children_share_the_turn_of_their_outermost_ancestor() -> None:
 
 
 async def test_an_agent_s_own_bound_and_its_parent_s_hold() -> None:
+    """Calls over the bound wait, and others pass them by."""
     standings = Standings()
     parent = standings.add("parent", budget=replace(WIDE, max_concurrent=2))
     child = Place.of(standings.add("child", budget=WIDE, parent=parent))
@@ -78,6 +82,7 @@ async def test_an_agent_s_own_bound_and_its_parent_s_hold() -> None:
 
 
 async def test_first_come_first_served_and_not_without_end() -> None:
+    """A large call keeps its place; over the bound of waiting calls the next is refused."""
     queue = FairQueue(1, Crowd())
     place = Place.of(Standings().add("a", budget=WIDE))
     await queue.enter(place, 1)
@@ -95,6 +100,7 @@ async def test_first_come_first_served_and_not_without_end() -> None:
 
 
 async def test_whoever_goes_as_its_turn_comes_leaves_no_slot_taken() -> None:
+    """A cancelled call gives back what it was given."""
     queue = FairQueue(1, Crowd())
     place = Place.of(Standings().add("a", budget=WIDE))
     await queue.enter(place, 1)

@@ -70,6 +70,7 @@ FETCHED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 
 async def test_only_listed_calls_pass(tmp_path: Path) -> None:
+    """403 and a count for every other path and method."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder")
@@ -82,6 +83,7 @@ async def test_only_listed_calls_pass(tmp_path: Path) -> None:
 
 
 async def test_a_path_in_another_form_is_refused(tmp_path: Path) -> None:
+    """Dots, doubled slashes and escapes never reach the provider."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder")
@@ -104,6 +106,7 @@ async def raw(url: str, request: bytes) -> bytes:
 
 
 async def test_parts_that_work_outside_of_the_box_are_refused_by_name(tmp_path: Path) -> None:
+    """Hosted tools, remote servers, background jobs, stored objects, of each kind and spelling."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder")
@@ -115,6 +118,7 @@ async def test_parts_that_work_outside_of_the_box_are_refused_by_name(tmp_path: 
 
 
 async def test_tools_that_the_agent_carries_out_itself_pass(tmp_path: Path) -> None:
+    """Names within a tool's schema or data are only names."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder")
@@ -134,6 +138,7 @@ async def test_tools_that_the_agent_carries_out_itself_pass(tmp_path: Path) -> N
 
 
 async def test_nothing_is_stored_at_the_provider(tmp_path: Path) -> None:
+    """`store` is off, whatever the agent says."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder")
@@ -143,6 +148,7 @@ async def test_nothing_is_stored_at_the_provider(tmp_path: Path) -> None:
 
 
 async def test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach(tmp_path: Path) -> None:
+    """A URL in each place that takes one needs a net right."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
             who = here.standings.add("coder")
@@ -156,6 +162,7 @@ async def test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach(
 
 
 async def test_models_need_a_right_and_a_provider_that_is_open_for_them(tmp_path: Path) -> None:
+    """Both are asked, and each refusal has its rule."""
     with ModelServer() as server:
         async with room(tmp_path, server, models=("small-*",)) as here:
             here.standings.add("coder", rights=(right("llm", "call", "openai/small-1"),))
@@ -168,6 +175,7 @@ async def test_models_need_a_right_and_a_provider_that_is_open_for_them(tmp_path
 
 
 async def test_without_a_budget_there_is_no_model(tmp_path: Path) -> None:
+    """No budget, no call."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder", budget=None)
@@ -176,6 +184,7 @@ async def test_without_a_budget_there_is_no_model(tmp_path: Path) -> None:
 
 
 async def test_a_body_that_is_no_request_is_said_to_be_none(tmp_path: Path) -> None:
+    """400, nothing is sent, nothing breaks."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder")
@@ -188,6 +197,7 @@ async def test_a_body_that_is_no_request_is_said_to_be_none(tmp_path: Path) -> N
 
 
 async def test_the_filter_masks_what_goes_out_and_counts_it(tmp_path: Path) -> None:
+    """`privacy.policy.outbound`."""
     secret = "sk-" + "ab12" * 8
     with ModelServer() as server:
         async with room(tmp_path / "soft", server, privacy="soft") as here:
@@ -202,6 +212,7 @@ async def test_the_filter_masks_what_goes_out_and_counts_it(tmp_path: Path) -> N
 
 
 async def test_a_key_that_is_not_set_is_named(tmp_path: Path) -> None:
+    """The name of the secret, for the operator."""
     with ModelServer() as server:
         async with room(tmp_path, server, env_var="OTHER_KEY") as here:
             here.standings.add("coder", budget=BUDGET)

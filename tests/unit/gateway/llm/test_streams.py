@@ -42,6 +42,7 @@ async def test_parallel_streams_cannot_overdraw(tmp_path: Path) -> None:
 
 
 async def test_over_budget_is_said_in_each_provider_s_own_shape(tmp_path: Path) -> None:
+    """429 as each vendor writes it, with the time to wait."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder", budget=replace(BUDGET, max_calls=1))
@@ -56,6 +57,7 @@ async def test_over_budget_is_said_in_each_provider_s_own_shape(tmp_path: Path) 
 
 
 async def test_a_restart_of_the_gateway_gives_nothing_back(tmp_path: Path) -> None:
+    """The next call's cap is what the first one left."""
     with ModelServer(say=turns([LONG])) as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder", budget=replace(BUDGET, max_tokens=500))
@@ -69,6 +71,7 @@ async def test_a_restart_of_the_gateway_gives_nothing_back(tmp_path: Path) -> No
 
 
 async def test_a_stream_that_the_provider_breaks_is_estimated_and_broken_for_the_agent_too(tmp_path: Path) -> None:
+    """So is one that tells no usage, which ends as it should."""
     with ModelServer(say=turns([LONG])) as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder")
@@ -84,6 +87,7 @@ async def test_a_stream_that_the_provider_breaks_is_estimated_and_broken_for_the
 
 
 async def test_an_agent_that_hangs_up_frees_its_slot_and_pays_the_worst_case(tmp_path: Path) -> None:
+    """The provider is cut off, and the count of tokens that nobody saw is not guessed low."""
     with ModelServer(say=turns([LONG]), pause=0.02) as server:
         async with room(tmp_path, server, max_concurrent=1) as here:
             here.standings.add("coder")
@@ -100,6 +104,7 @@ async def test_an_agent_that_hangs_up_frees_its_slot_and_pays_the_worst_case(tmp
 
 
 async def test_a_right_that_ends_cuts_what_is_open(tmp_path: Path) -> None:
+    """Another change of the same agent cuts nothing."""
     with ModelServer(say=turns([LONG]), pause=0.02) as server:
         async with room(tmp_path, server) as here:
             who = here.standings.add("coder")
@@ -118,6 +123,7 @@ async def test_a_right_that_ends_cuts_what_is_open(tmp_path: Path) -> None:
 
 
 async def test_a_busy_provider_is_asked_again_before_anything_was_passed_on(tmp_path: Path) -> None:
+    """As it asks, unless it asks for too long; the last answer is the agent's."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
             here.standings.add("coder")
@@ -137,6 +143,7 @@ async def test_a_busy_provider_is_asked_again_before_anything_was_passed_on(tmp_
 
 
 async def test_a_provider_that_is_too_slow_is_given_up(tmp_path: Path) -> None:
+    """504 after the provider's `timeout_seconds`."""
     with ModelServer() as server:
         async with room(tmp_path, server, timeout_seconds=1) as here:
             here.standings.add("coder")
@@ -147,6 +154,7 @@ async def test_a_provider_that_is_too_slow_is_given_up(tmp_path: Path) -> None:
 
 
 async def test_no_more_calls_at_once_than_the_provider_takes(tmp_path: Path) -> None:
+    """Twenty calls of ten agents through three slots: all are served."""
     with ModelServer(say=turns([LONG]), pause=0.001) as server:
         async with room(tmp_path, server, max_concurrent=3) as here:
             for number in range(10):
