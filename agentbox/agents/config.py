@@ -37,6 +37,7 @@ class HostConfig:
     keep_ended: int = 200  # agents that ended, with their output
     keep_output: int = 256 << 20  # bytes of output of agents that ended
     folder: str = "orchestrator"  # below the state of the box
+    closed_ports: tuple[int, ...] = ()  # the box's own: no agent takes or reaches one
 
     @property
     def state(self) -> Path:
@@ -59,5 +60,9 @@ class HostConfig:
         return cls(
             paths=paths, limits=plan.limits, feature_env=of_features, log_level=level, dev=plan.dev, clock_scale=scale, test_hooks=plan.test_hooks,
             agents=plan.agents, policies=plan.policies, providers=plan.providers, reach=plan.reach,
-            gateway_port=gateway_port(plan, contained=paths.contained), **known,
+            gateway_port=gateway_port(plan, contained=paths.contained), closed_ports=_closed(plan), **known,
         )  # fmt: skip
+
+
+def _closed(plan: Plan) -> tuple[int, ...]:
+    return tuple(sorted({plan.api.port, plan.observability.metrics_port, *(one.port for one in plan.ports)}))

@@ -42,7 +42,10 @@ def confinement_of(entry: Entry, config: HostConfig, private: Iterable[Path], pr
     allowed = config.limits.get("allow_degraded", ())
     spec, held = entry.spec, as_policy(entry.holding.for_kernel(time.time()))
     try:
-        return compile_policy(held, bindings, closed=closed(paths), allow_degraded=allowed)
+        return compile_policy(
+            held, bindings, closed=closed(paths), allow_degraded=allowed,
+            door=config.gateway_port, closed_ports=config.closed_ports,
+        )  # fmt: skip
     except (NotHeld, PatternError) as error:
         raise SpawnError(f"cannot start {spec.name}: {error}", stage="profile") from error
 

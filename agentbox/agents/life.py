@@ -26,6 +26,7 @@ from agentbox.sandbox import SpawnFailed
 from agentbox.sandbox.client import Agent
 from agentbox.sandbox.kernel import boot_id
 from agentbox.sandbox.report import report
+from agentbox.sandbox.spec import Denials
 
 log = structlog.get_logger()
 
@@ -130,11 +131,15 @@ class Life:
     def _adopt(self, agent: Agent) -> None:
         self._agent = agent
         self._limits.begin(agent)
+        agent.on_denied = self._denied
         self.stdin = None if agent.stdin is None else Stdin(agent.stdin)
         self._pumps = (
             Pump(agent.stdout, partial(self._keep, "stdout")),
             Pump(agent.stderr, partial(self._keep, "stderr")),
         )
+
+    def _denied(self, denials: Denials) -> None:
+        self.host.denials.on_denied(self.entry.agent_id, "reaper", denials.rule, denials.count, denials.detail)
 
     def _keep(self, kind: StreamKind, data: bytes) -> None:
         """Stores output. A disk that takes none costs the output, never the agent, and is told once at its end."""

@@ -8,7 +8,10 @@ _MEANINGS = (
     ("adapter:", "a slot that the manifest requires does not work; its backend may be down or its folder unwritable"),
     ("path not accessible:", "that folder of the box cannot be written: its disk is full or mounted read-only"),
     ("sandbox:canary", "no agent could be started to try the sandbox; agent-host's log says why"),
-    ("sandbox:", "this kernel or this box does not hold a rule that every agent is promised; start no agents before it does"),
+    (
+        "sandbox:",
+        "this kernel or this box does not hold a rule that every agent is promised; start no agents before it does",
+    ),
     ("artifact:", "a file or program of the image does not work; build the image again"),
     ("draining", "the box is shutting down"),
     ("readiness evaluator stalled", "the box is too busy to check itself"),

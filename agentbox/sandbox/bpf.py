@@ -15,6 +15,7 @@ _AND: Final = 0x54  # BPF_ALU | BPF_AND | BPF_K
 _RETURN: Final = 0x06  # BPF_RET | BPF_K
 
 ALLOW: Final = 0x7FFF0000
+NOTIFY: Final = 0x7FC00000  # SECCOMP_RET_USER_NOTIF: whoever holds the listener answers
 KILL: Final = 0x80000000  # the process
 _ERRNO: Final = 0x00050000
 

@@ -8,14 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from agentbox.limits.gauge import Breach
 from agentbox.sandbox.control import Control
 from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.seen import Seen
-from agentbox.sandbox.spec import Ended, Launch, Started
+from agentbox.sandbox.spec import Denials, Ended, Launch, Started
 
 _DATAGRAM = 4096
 _CLOSE_SECONDS = 3.0
@@ -30,6 +30,7 @@ class Agent:
         self.started = Started(pid=0, start_ticks=0, reaper=0, measured={})
         self.ended: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self.control = control
+        self.on_denied: Callable[[Denials], None] = _nobody  # told at most ten times a second, and all before `ended`
 
     def signal(self, number: int) -> None:
         """To the leader; STOP and CONT to every process of the tree."""
@@ -173,12 +174,12 @@ class Launcher:
         return self._seen.pop(number).breach
 
     async def _follow(self, agent: Agent, number: int) -> None:
-        line = await agent.control.line()
+        last = await _last_word(agent)
         await agent.control.gone()
         if self._commands is not None:
             await self._buried[number]  # the launcher has ended what a killed reaper left
         agent.control.close()
-        ended = _ended(json.loads(line) if line else {}, self._forget(number))
+        ended = _ended(last, self._forget(number))
         if not agent.ended.done():  # whoever waited for it may have given up
             agent.ended.set_result(ended)
 
@@ -194,6 +195,20 @@ async def _first_word(control: Control, launch: Launch) -> Started:
         await control.gone()
         raise SpawnFailed(word["stage"], word["why"], 0)
     return Started(**word)
+
+
+async def _last_word(agent: Agent) -> Mapping[str, Any]:
+    """What the reaper says at the end, empty when it says nothing; what it says before is about refusals."""
+    while line := await agent.control.line():
+        word: dict[str, Any] = json.loads(line)
+        if word.pop("event") != "denied":
+            return word
+        agent.on_denied(Denials(**word))
+    return {}
+
+
+def _nobody(_denials: Denials) -> None:
+    """Before anybody listens."""
 
 
 async def _exit_of(pid: int) -> None:

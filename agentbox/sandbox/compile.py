@@ -48,10 +48,12 @@ class NotHeld(AgentboxError):
 
 
 def compile_policy(
-    policy: Policy, bindings: Bindings, *, closed: Iterable[str] = (), allow_degraded: Iterable[str] = ()
-) -> Confinement:
+    policy: Policy, bindings: Bindings, *, closed: Iterable[str] = (), allow_degraded: Iterable[str] = (),
+    door: int = 0, closed_ports: Iterable[int] = (),
+) -> Confinement:  # fmt: skip
     """`bindings`: what $WORKSPACE, $TMP, $TOOLCHAIN and $COMMAND stand for. A variable without a value grants nothing.
-    `closed`: folders of the control plane, of which no grant may show more than what $TMP stands for.
+    `closed`: folders of the control plane, of which no grant may show more than what $TMP stands for. `door`,
+    `closed_ports`: as in Confinement.
 
     Names and addresses of `net connect` are for a proxy to decide and open no port here, but `*:*` leaves the network
     open. Raises NotHeld, and PatternError for a binding that is no path.
@@ -75,6 +77,8 @@ def compile_policy(
     return Confinement(
         grants=(*_ALWAYS, *((SHARED_MEMORY,) if _writes_workspace(bound, bindings) else ()), *given),
         ports=None if network else tuple(sorted(ports)),
+        door=door,
+        closed_ports=tuple(sorted(closed_ports)),
         allow_degraded=tuple(sorted(allow_degraded)),
     )
 

@@ -12,14 +12,21 @@ from agentbox.sandbox.landlock import Grant
 
 ABI_SIGNALS: Final = landlock.SCOPES_SINCE
 ABI_FILES: Final = landlock.DEVICES_SINCE
+_NOWHERE: Final = ("192.0.2.1", 0)  # of RFC 5737, so that a leak would lead to nobody; a port that nobody is granted
 
 
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
-    """`grants`: all paths that may be used. `ports`: those that TCP may connect to, on any address; None = any network."""
+    """`grants`: all paths that may be used. `ports`: those that TCP may connect to, on any address; None = any network.
+
+    Unless that is None: `door` is the port of 127.0.0.1 where the gateway listens, 0 for none; `closed_ports` are the
+    box's own, which the agent may neither take nor reach. Besides, it may serve itself on loopback.
+    """
 
     grants: tuple[Grant, ...] = ()
     ports: tuple[int, ...] | None = ()
+    door: int = 0
+    closed_ports: tuple[int, ...] = ()
     allow_degraded: tuple[str, ...] = ()  # mechanisms that this kernel may be unable to hold
 
     @classmethod
@@ -29,6 +36,8 @@ class Confinement:
         return cls(
             grants=tuple(Grant(*grant) for grant in data["grants"]),
             ports=None if ports is None else tuple(ports),
+            door=data["door"],
+            closed_ports=tuple(data["closed_ports"]),
             allow_degraded=tuple(data["allow_degraded"]),
         )
 
@@ -45,16 +54,23 @@ def missing(known: int) -> dict[str, str]:
 
 def prepare() -> None:
     """Makes the usual filter ahead, so that the forks of this process have it. Raises OSError where there is none."""
-    seccomp.build(seccomp.of_this_machine(), connects=False, network=False)
+    seccomp.build(seccomp.of_this_machine(), network=False)
 
 
-def held() -> dict[str, bool]:
-    """What this process finds refused when it tries: a folder that nobody is granted, its parent, a socket."""
+def held(*, network: bool) -> dict[str, bool]:
+    """What this process finds refused when it tries: a folder that nobody is granted, its parent, a socket; unless it may
+    use any `network`, an address too."""
     return {
+        "network": not network and _refused(_reach_out),
         "paths": _refused(lambda: os.close(os.open("/", os.O_RDONLY | os.O_DIRECTORY))),
         "signals": _refused(lambda: os.kill(os.getppid(), 0)),
         "sockets": _refused(lambda: socket.socket(socket.AF_UNIX).close()),
     }
+
+
+def _reach_out() -> None:
+    with socket.socket() as one:
+        one.connect(_NOWHERE)
 
 
 def _refused(what: Callable[[], None]) -> bool:
@@ -65,16 +81,17 @@ def _refused(what: Callable[[], None]) -> bool:
     return False
 
 
-def apply(confinement: Confinement, known: int | None = None) -> int:
-    """Confines this single-threaded process and all that descend from it, for good; returns the Landlock ABI in use.
+def apply(confinement: Confinement, known: int | None = None) -> tuple[int, int]:
+    """Confines this single-threaded process and all that descend from it, for good; returns the Landlock ABI in use and
+    the listener, where calls wait for the reaper. Until somebody answers there, such a call waits.
 
     Raises OSError; then the process must not go on: some of it may hold, some not.
     """
     abi = landlock.abi() if known is None else known
     if lacking := [f"{name} ({why})" for name, why in missing(abi).items() if name not in confinement.allow_degraded]:
         raise OSError(errno.ENOTSUP, "this kernel cannot confine " + ", ".join(lacking))
-    if abi:
-        landlock.restrict(confinement.grants, confinement.ports, abi)
     network = confinement.ports is None
-    seccomp.install(seccomp.build(seccomp.of_this_machine(), connects=bool(confinement.ports), network=network))
-    return abi
+    if abi:
+        # Whatever it may reach the reaper reaches for it: the kernel lets no connection of its own through.
+        landlock.restrict(confinement.grants, None if network else (), abi)
+    return abi, seccomp.install(seccomp.build(seccomp.of_this_machine(), network=network))

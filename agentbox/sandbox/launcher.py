@@ -52,6 +52,7 @@ class Launcher:
         self.watchdog = Watchdog()
         self.next_look = 0.0
         self.children = wakeup()
+        self.locks = os.memfd_create("ports", os.MFD_CLOEXEC)  # what reapers lock, byte n for port n
 
     def run(self) -> None:
         """Returns when the host closed its end; every reaper then ends its tree because its parent dies."""
@@ -98,7 +99,7 @@ class Launcher:
         signal.set_wakeup_fd(-1)
         self.commands.close()
         self.children.close()
-        reaper.main(socket.socket(fileno=fds[0]), (fds[1], fds[2], fds[3]), launcher)
+        reaper.main(socket.socket(fileno=fds[0]), (fds[1], fds[2], fds[3]), launcher, self.locks)
 
     def _bury(self) -> None:
         with contextlib.suppress(ChildProcessError):

@@ -9,15 +9,18 @@ import math
 import os
 import resource
 import signal
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from agentbox.sandbox import confine, kernel
+from agentbox.sandbox.answers import desk
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.spec import Launch
 
 REPORT_FD = 3
+_HANDOVER_FD = 4
 NICE = 10
 OOM_SCORE = 500  # the kernel picks an agent before the control plane
 # What the interpreter, the reaper, or whoever started the control plane may have set; exec keeps an ignored signal.
@@ -34,13 +37,14 @@ class Stage:
     report = -1
 
 
-def become(launch: Launch, stdio: tuple[int, int, int], report: int) -> NoReturn:
+def become(launch: Launch, stdio: tuple[int, int, int], report: int, handover: int) -> NoReturn:
     """Turns this forked child into the agent. Does not return: after a failure it writes `{stage, errno, why}` to
-    `report` and exits with 127. A successful exec closes `report`."""
+    `report` and exits with 127. A successful exec closes `report`. The listener goes out through the socket `handover`,
+    which is closed without it where there is none."""
     fault: tuple[int, str] = (0, "the set-up stopped")
     Stage.report = report
     try:
-        _prepare(launch, stdio, report)
+        _prepare(launch, stdio, report, handover)
         Stage.name = "cwd"
         _enter(launch)
         Stage.name = "confinement"
@@ -54,7 +58,7 @@ def become(launch: Launch, stdio: tuple[int, int, int], report: int) -> NoReturn
         os._exit(127)
 
 
-def _prepare(launch: Launch, stdio: tuple[int, int, int], report: int) -> None:
+def _prepare(launch: Launch, stdio: tuple[int, int, int], report: int, handover: int) -> None:
     signal.set_wakeup_fd(-1)
     os.setsid()
     for number in _OURS:
@@ -63,7 +67,7 @@ def _prepare(launch: Launch, stdio: tuple[int, int, int], report: int) -> None:
     # A reaper that is killed takes its leader along; the launcher, a subreaper too, ends what is left.
     kernel.signal_me_when_parent_dies(signal.SIGKILL)
     Stage.name = "stdio"
-    _wire(stdio, report)
+    _wire(stdio, report, handover)
     Stage.name = "limits"
     apply_limits(launch)
     Stage.name = "privileges"
@@ -71,17 +75,17 @@ def _prepare(launch: Launch, stdio: tuple[int, int, int], report: int) -> None:
     os.umask(0o022)
 
 
-def _wire(stdio: tuple[int, int, int], report: int) -> None:
-    # Moved above 3 first: a source may sit at the number that another one is about to take.
-    high = [_raise(fd) for fd in (*stdio, report)]
+def _wire(stdio: tuple[int, int, int], report: int, handover: int) -> None:
+    # Moved above all of them first: a source may sit at the number that another one is about to take.
+    high = [_raise(fd) for fd in (*stdio, report, handover)]
     for number, fd in enumerate(high):
-        os.dup2(fd, number, inheritable=number != REPORT_FD)
+        os.dup2(fd, number, inheritable=number < REPORT_FD)
     Stage.report = REPORT_FD
-    os.closerange(REPORT_FD + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    os.closerange(_HANDOVER_FD + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def _raise(fd: int) -> int:
-    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, REPORT_FD + 1)
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HANDOVER_FD + 1)
 
 
 def apply_limits(launch: Launch) -> None:
@@ -130,12 +134,21 @@ def _measure() -> dict[str, Any]:
 
 def _confine(confinement: Confinement | None) -> dict[str, Any]:
     """From here on every rule holds for this process too. What did not take, though it should, ends the start."""
+    handover = socket.socket(fileno=_HANDOVER_FD)
     if confinement is None:
+        handover.close()
         return {}
-    abi = confine.apply(confinement)
-    held, lacking = confine.held(), confine.missing(abi)
+    abi, listener = confine.apply(confinement)
+    desk.hand_over(handover, listener)
+    handover.close()
+    os.close(listener)  # the reaper alone answers
+    network = confinement.ports is None
+    held, lacking = confine.held(network=network), confine.missing(abi)
     if not (
-        held["sockets"] and (held["paths"] or "filesystem" in lacking) and (held["signals"] or "signals" in lacking)
+        held["sockets"]
+        and (held["network"] or network)
+        and (held["paths"] or "filesystem" in lacking)
+        and (held["signals"] or "signals" in lacking)
     ):
         raise OSError(errno.ENOTSUP, f"the kernel took the rules and does not hold them: {held}")
     return {"landlock": abi, "held": held}

@@ -14,23 +14,26 @@ import socket
 import time
 import traceback
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, NoReturn
 
 from agentbox.sandbox import kernel, leader, tree
+from agentbox.sandbox.answers import desk
+from agentbox.sandbox.answers.desk import Desk
 from agentbox.sandbox.spec import Cause, Launch
 from agentbox.sandbox.wake import wakeup
 
 _LINE = 1 << 16
 
 
-def main(control: socket.socket, stdio: tuple[int, int, int], launcher: int) -> NoReturn:
-    """Never returns: exits 0 once the tree is empty."""
+def main(control: socket.socket, stdio: tuple[int, int, int], launcher: int, locks: int) -> NoReturn:
+    """Never returns: exits 0 once the tree is empty. `locks` is a file that all reapers share."""
     code = 1
     try:
         kernel.become_subreaper()
         kernel.signal_me_when_parent_dies(signal.SIGTERM)
         if os.getppid() == launcher:
-            Reaper(control).run(stdio)
+            Reaper(control, locks).run(stdio)
         tree.end_children()
         code = 0
     except BaseException:
@@ -43,8 +46,9 @@ def main(control: socket.socket, stdio: tuple[int, int, int], launcher: int) -> 
 class Reaper:
     """One agent's keeper."""
 
-    def __init__(self, control: socket.socket) -> None:
-        self.control = control
+    def __init__(self, control: socket.socket, locks: int = -1) -> None:
+        self.control, self.locks = control, locks
+        self.desk: Desk | None = None  # where the agent's calls are answered
         self.buffer = bytearray()
         self.leader = 0
         self.status: int | None = None
@@ -70,21 +74,26 @@ class Reaper:
             self.deadline = time.monotonic() + launch.wall_seconds
         self._watch()
         tree.end_children()
+        self._tell_denials(all_of_them=True)
         self._tell({"event": "exited", "status": self.status, "cause": self.cause})
 
     def _start(self, launch: Launch, stdio: tuple[int, int, int]) -> bool:
         reading, writing = os.pipe()
+        near, far = socket.socketpair()
         try:
             self.leader = os.fork()
         except OSError as error:
             self._tell({"event": "failed", "stage": "launcher", "errno": error.errno, "why": "fork"})
             return False
         if self.leader == 0:
-            leader.become(launch, stdio, writing)
+            leader.become(launch, stdio, writing, far.fileno())
+        far.close()
         for fd in (writing, *stdio):
             os.close(fd)
-        with os.fdopen(reading, "rb") as report:
-            messages = [json.loads(line) for line in report]
+        if launch.confinement is not None and (listener := desk.receive(near)) is not None:
+            self.desk = Desk(listener, launch.confinement, self.locks)
+        near.close()
+        messages = [json.loads(line) for line in self._report(reading).splitlines()]
         if messages and "stage" in messages[-1]:
             os.waitpid(self.leader, 0)
             self._tell({"event": "failed", **messages[-1]})
@@ -94,18 +103,49 @@ class Reaper:
         self._tell({"event": "started", **started, "measured": messages[0]["measured"] if messages else {}})
         return True
 
+    def _report(self, reading: int) -> bytes:
+        """What the leader says before its exec; its own calls are answered meanwhile, and are no denials of the agent."""
+        found = b""
+        poll = select.poll()
+        poll.register(reading, select.POLLIN)
+        if self.desk is not None:
+            poll.register(self.desk, select.POLLIN)
+        while True:
+            for fd, _ in poll.poll():
+                if fd != reading:
+                    self._serve()
+                elif data := os.read(reading, _LINE):
+                    found += data
+                else:
+                    os.close(reading)
+                    if self.desk is not None:
+                        self.desk.denials.forget()
+                    return found
+
     def _watch(self) -> None:
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
         poll.register(self.woken, select.POLLIN)
+        if self.desk is not None:
+            poll.register(self.desk, select.POLLIN)
         while not self._over():
             for fd, _ in poll.poll(self._patience()):
                 if fd == self.woken.fileno():
                     self.woken.recv(_LINE)
-                else:
+                    self._reap()
+                elif fd == self.control.fileno():
                     self._obey()
-            self._reap()
+            self._serve()
+            self._tell_denials()
             self._check_time()
+
+    def _serve(self) -> None:
+        if self.desk is not None:
+            self.desk.serve()
+
+    def _tell_denials(self, *, all_of_them: bool = False) -> None:
+        for told in self.desk.told(all_of_them=all_of_them) if self.desk is not None else ():
+            self._tell({"event": "denied", **asdict(told)})
 
     def _over(self) -> bool:
         """The leader is gone and, where the tree was asked to end, the grace of the others is used up or unneeded."""
@@ -114,8 +154,11 @@ class Reaper:
         return self.kill_at is None or time.monotonic() >= self.kill_at or not _has_children()
 
     def _patience(self) -> int | None:
-        moments = [moment for moment in (self.deadline, self.kill_at) if moment is not None]
-        return max(0, int((min(moments) - time.monotonic()) * 1000) + 1) if moments else None
+        now = time.monotonic()
+        waits = [moment - now for moment in (self.deadline, self.kill_at) if moment is not None]
+        if self.desk is not None and (patience := self.desk.patience()) is not None:
+            waits.append(patience)
+        return max(0, int(min(waits) * 1000) + 1) if waits else None
 
     def _check_time(self) -> None:
         now = time.monotonic()

@@ -12,6 +12,8 @@ MECHANISMS = (
     *("filesystem", "network", "signals", "abstract_sockets", "pathname_sockets", "syscalls"),
     *("memory", "cpu", "processes", "descriptors", "disk"),
 )
+_NOT_REFUSED = "a try before the start was not refused"
+_NEAR = "TCP to the gateway, and to servers of its own on loopback"
 _UNCONFINED = "no ruleset of the agent's own: the box alone confines it"
 
 Row = dict[str, str]
@@ -42,7 +44,7 @@ def _confinement(asked: Confinement | None, measured: Mapping[str, Any]) -> Repo
     lacking = missing(abi)
     return {
         "filesystem": _filesystem(abi, held["paths"], lacking.get("filesystem")),
-        "network": _network(asked, held["sockets"]),
+        "network": _network(asked, held["network"]),
         "signals": _by_kernel(held["signals"], f"Landlock ABI {abi}: its own tree only", lacking.get("signals", "")),
         "abstract_sockets": _by_kernel(held["sockets"], "no socket of that family can be made"),
         "pathname_sockets": _by_kernel(held["sockets"], "no socket of that family can be made"),
@@ -52,13 +54,13 @@ def _confinement(asked: Confinement | None, measured: Mapping[str, Any]) -> Repo
     }
 
 
-def _by_kernel(held: bool, why: str, why_not: str = "a try before the start was not refused") -> Row:
+def _by_kernel(held: bool, why: str, why_not: str = _NOT_REFUSED) -> Row:
     return _row("enforced", "kernel", why) if held else _row("absent", "", why_not)
 
 
 def _filesystem(abi: int, held: bool, lacking: str | None) -> Row:
     if not held:
-        return _row("absent", "", lacking or "a try before the start was not refused")
+        return _row("absent", "", lacking or _NOT_REFUSED)
     open_still = "mode, owner and times of any file of the same uid can be changed"
     why = f"Landlock ABI {abi} holds what is read, listed, written, made and run; {open_still}"
     return _row("degraded", "kernel", f"{why}; {lacking}" if lacking else why)
@@ -66,11 +68,11 @@ def _filesystem(abi: int, held: bool, lacking: str | None) -> Row:
 
 def _network(asked: Confinement, held: bool) -> Row:
     if asked.ports is None or not held:
-        return _row("absent", "", "the profile leaves the network open" if held else "a socket was not refused")
+        return _row("absent", "", "the profile leaves the network open" if asked.ports is None else _NOT_REFUSED)
     if asked.ports:
         ports = ", ".join(map(str, asked.ports))
-        return _row("degraded", "kernel", f"TCP to port {ports} of every address, no server, no other kind of socket")
-    return _row("enforced", "kernel", "no connection, no server, no socket but of TCP")
+        return _row("enforced", "reaper", f"{_NEAR}, and TCP to port {ports} of every address")
+    return _row("enforced", "reaper", _NEAR)
 
 
 def _bounded(by: str, asked: bool, why: str) -> Row:

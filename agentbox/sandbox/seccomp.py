@@ -6,6 +6,7 @@ process engine an unmodified program must run. Sources: man 2 seccomp; numbers o
 
 import ctypes
 import errno
+import os
 import platform
 from functools import cache
 from typing import Final
@@ -15,13 +16,15 @@ from agentbox.sandbox.kernel import prctl
 from agentbox.sandbox.syscalls import MACHINES, Machine
 
 _PR_GET_SECCOMP = 21  # linux/prctl.h
-_PR_SET_SECCOMP = 22
+_PR_SET_DUMPABLE = 4
 _MODE_FILTER = 2  # SECCOMP_MODE_FILTER, linux/seccomp.h
+_SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32  # SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_*
 
-_UNIX, _INET, _INET6 = 1, 2, 10  # linux/socket.h
+_INET, _INET6 = 2, 10  # linux/socket.h
 _STREAM, _DATAGRAM, _KIND = 1, 2, 0xF  # linux/net.h: SOCK_TYPE_MASK
 _IP, _TCP, _UDP = 0, 6, 17
 _FASTOPEN = 0x20000000  # MSG_FASTOPEN
+_SOCKET, _REUSEPORT, _FASTOPEN_CONNECT = 1, 15, 30  # SOL_SOCKET, SO_REUSEPORT, TCP_FASTOPEN_CONNECT
 _NAMESPACES = 0x7E020000  # the CLONE_NEW* flags that clone(2) takes, linux/sched.h
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C  # asm-generic/ioctls.h
 
@@ -37,14 +40,17 @@ REFUSED: Final = (
     *("mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr"),
     *("modify_ldt", "iopl", "ioperm", "vhangup", "migrate_pages", "move_pages", "sched_setaffinity"),
 )
-# A library that gets ENOSYS falls back: to clone, whose flags a filter can read, and to plain reads and writes.
-UNKNOWN: Final = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
+# Refused with ENOSYS: a library falls back to plain reads and writes.
+UNKNOWN: Final = ("io_uring_setup", "io_uring_enter", "io_uring_register")
 # The pid is the first or second argument; 0 is the caller.
 ON_ONESELF: Final = {
     "prlimit64": 0, "setpriority": 1, "ioprio_set": 1, "sched_setscheduler": 0, "sched_setparam": 0, "sched_setattr": 0,
 }  # fmt: skip
 _SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}  # where the flags are
-OFFLINE: Final = ("connect", "bind", "listen", "accept", "accept4")
+NETWORK: Final = ("socket", "connect", "bind", "listen")  # what the reaper does in the agent's place
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Program(ctypes.Structure):
@@ -54,30 +60,37 @@ class _Program(ctypes.Structure):
 
 
 @cache
-def build(machine: Machine, *, connects: bool, network: bool) -> bytes:
-    """The filter. `connects`: TCP connections to the ports that Landlock lets through; `network`: any TCP and UDP."""
-    denied, no_such = bpf.leave(bpf.fail(errno.EPERM)), bpf.leave(bpf.fail(errno.ENOSYS))
-    unreachable = bpf.leave(bpf.fail(errno.EACCES))
-    closed = () if network else ("listen", "bind", "accept", "accept4") if connects else OFFLINE
-    kinds = (_STREAM, _DATAGRAM) if network else (_STREAM,)
-    protocols = (_IP, _TCP, _UDP) if network else (_IP, _TCP)
-    rules = {
-        **dict.fromkeys(REFUSED, denied),
-        **dict.fromkeys(UNKNOWN, no_such),
-        **dict.fromkeys(closed, unreachable),
-        **{call: (*bpf.argument(at), *bpf.unless((0,), denied)) for call, at in ON_ONESELF.items()},
-        **{call: (*bpf.argument(at), *bpf.when_any_bit(_FASTOPEN, unreachable)) for call, at in _SENDING.items()},
-        "clone": (*bpf.argument(0), *bpf.when_any_bit(_NAMESPACES, denied)),
-        "ioctl": (*bpf.argument(1), *bpf.when(_TIOCSTI, denied), *bpf.when(_TIOCLINUX, denied)),
-        "socket": (
-            *bpf.argument(0), *bpf.unless((_INET, _INET6), unreachable),
-            *bpf.argument(1, _KIND), *bpf.unless(kinds, unreachable),
-            *bpf.argument(2), *bpf.unless(protocols, unreachable),
-        ),
-        # A datagram socket of a pair can still be sent to a path, so a pair is a stream or nothing.
-        "socketpair": (*bpf.argument(1, _KIND), *bpf.when(_DATAGRAM, unreachable)),
-    }  # fmt: skip
+def build(machine: Machine, *, network: bool) -> bytes:
+    """The filter. `network`: any TCP and UDP, done by the kernel. Whatever it refuses goes to the reaper, which says the
+    errno and counts it, but for `clone3`: every thread's start tries that."""
+    asked, done = bpf.leave(bpf.NOTIFY), bpf.leave(bpf.fail(0))
     allow = bpf.leave(bpf.ALLOW)
+    rules = {
+        **dict.fromkeys((*REFUSED, *UNKNOWN, *(() if network else NETWORK)), asked),
+        **{call: (*bpf.argument(at), *bpf.unless((0,), asked)) for call, at in ON_ONESELF.items()},
+        **{call: (*bpf.argument(at), *bpf.when_any_bit(_FASTOPEN, asked)) for call, at in _SENDING.items()},
+        "clone": (*bpf.argument(0), *bpf.when_any_bit(_NAMESPACES, asked)),
+        "clone3": bpf.leave(bpf.fail(errno.ENOSYS)),  # a library falls back to clone, whose flags a filter can read
+        "ioctl": (*bpf.argument(1), *bpf.when(_TIOCSTI, asked), *bpf.when(_TIOCLINUX, asked)),
+        # A datagram socket of a pair can still be sent to a path, so a pair is a stream or nothing.
+        "socketpair": (*bpf.argument(1, _KIND), *bpf.when(_DATAGRAM, asked)),
+        # Answered with success and not done: the reaper must read what an agent asks for, and a port is one agent's.
+        "prctl": (*bpf.argument(0), *bpf.when(_PR_SET_DUMPABLE, done)),
+        # The kernel knows one listener a tree; a filter without one may be added.
+        "seccomp": (*bpf.argument(1), *bpf.when_any_bit(_NEW_LISTENER, asked)),
+    }  # fmt: skip
+    if network:
+        rules["socket"] = (
+            *bpf.argument(0), *bpf.unless((_INET, _INET6), asked),
+            *bpf.argument(1, _KIND), *bpf.unless((_STREAM, _DATAGRAM), asked),
+            *bpf.argument(2), *bpf.unless((_IP, _TCP, _UDP), asked),
+        )  # fmt: skip
+    else:
+        rules["setsockopt"] = (
+            *bpf.argument(1),
+            *bpf.when(_SOCKET, (*bpf.argument(2), *bpf.when(_REUSEPORT, done), *allow)),
+            *bpf.when(_TCP, (*bpf.argument(2), *bpf.when(_FASTOPEN_CONNECT, done), *allow)),
+        )
     numbered = [(machine.number(call), body) for call, body in rules.items()]
     return bpf.assemble([
         bpf.architecture(), bpf.unless((machine.audit,), bpf.leave(bpf.KILL)),
@@ -87,11 +100,21 @@ def build(machine: Machine, *, connects: bool, network: bool) -> bytes:
     ])  # fmt: skip
 
 
-def install(program: bytes) -> None:
-    """For this process and all that descend from it, for good. Needs no_new_privs. Raises OSError."""
+def install(program: bytes) -> int:
+    """For this process and all that descend from it, for good: the listener, where calls wait for their answer.
+
+    A call that is being answered is ended by a signal that kills, and by no other. Needs no_new_privs. Raises OSError.
+    """
     held = ctypes.create_string_buffer(program, len(program))
     described = _Program(len(program) // 8, ctypes.addressof(held))
-    prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(described))
+    number = of_this_machine().number("seccomp") or -1
+    listener: int = _libc.syscall(
+        ctypes.c_long(number), ctypes.c_long(_SET_FILTER), ctypes.c_long(_NEW_LISTENER | _WAIT_KILLABLE), ctypes.byref(described)
+    )  # fmt: skip
+    if listener < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"seccomp: {os.strerror(code)}")
+    return listener
 
 
 def installed() -> bool:

@@ -45,6 +45,15 @@ class Launch:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Denials:
+    """Calls that the reaper refused: `count` of that rule since the last word of it; `detail` is of the last one."""
+
+    rule: str
+    count: int
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Ended:
     """How the leader of a tree ended, told once no process of the tree lives. Both None: nobody saw it (`lost`)."""
 

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import select
+import signal
+import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 
+from agentbox.sandbox import confine
+from agentbox.sandbox.answers import desk
+from agentbox.sandbox.answers.desk import Desk
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.landlock import Grant
 from agentbox.settings import CHECKOUT
@@ -14,6 +24,9 @@ from agentbox.settings import CHECKOUT
 _BEFORE = """
 import ctypes, errno, json, os, signal, socket, sys, threading, time
 from agentbox.sandbox import confine, kernel, landlock, seccomp
+from agentbox.sandbox import confine
+from agentbox.sandbox.answers import desk
+from agentbox.sandbox.answers.desk import Desk
 from agentbox.sandbox.confine import Confinement
 libc = ctypes.CDLL(None, use_errno=True)
 def call(number, *rest):
@@ -27,14 +40,55 @@ def tried(what):
     return "passed"
 def said(**what):
     print(json.dumps(what))
+from agentbox.testing.confined import begin
 kernel.forbid_new_privileges()
 """
 _AS_USER = """
 os.setgid(%(user)d); os.setuid(%(user)d); kernel.prctl(4, 1)  # PR_SET_DUMPABLE: one's own /proc is one's own again
 """
 
+TCP = """
+def connect(host, port, family=socket.AF_INET):
+    with socket.socket(family) as one: one.connect((host, int(port)))
+def served(host, family=socket.AF_INET, to=None):
+    with socket.create_server((host, 0), family=family) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection((to or host, port)) as one, server.accept()[0] as far:
+            one.sendall(b"x"); assert far.recv(1) == b"x"
+        return server.getsockname()[0]
+def bind(host, port=0, family=socket.AF_INET):
+    with socket.socket(family) as one: one.bind((host, int(port)))
+"""
+"""For scripts that connect and serve."""
+
 EVERYWHERE = Grant("/", "rlwmxd")
 """No path is closed: for tests of something else."""
+
+
+def begin(confinement: Confinement, known: int | None) -> None:
+    """Forks: the child comes back, confined; its parent answers it, as a reaper would, and ends as the child ends."""
+    near, far = socket.socketpair()
+    locks = os.memfd_create("ports")
+    child = os.fork()
+    if child == 0:
+        _, listener = confine.apply(confinement, known)
+        desk.hand_over(far, listener)
+        for fd in (near.detach(), far.detach(), listener):
+            os.close(fd)
+        return
+    far.close()
+    if (given := desk.receive(near)) is not None:
+        answering = Desk(given, confinement, locks)
+        poll = select.poll()
+        poll.register(answering, select.POLLIN)
+        while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            poll.poll(20)
+            answering.serve()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
 
 
 def python(
@@ -43,7 +97,7 @@ def python(
     """`script` finds `call`, `tried` and `said`. `known` lowers the Landlock ABI. `user`: become that one
     first, without a capability, as in a box."""
     data = json.dumps(asdict(confinement))
-    before = f"{_BEFORE}{_AS_USER % {'user': user} if user else ''}\nconfine.apply(Confinement.from_json(json.loads({data!r})), {known!r})\n"
+    before = f"{_BEFORE}{_AS_USER % {'user': user} if user else ''}\nbegin(Confinement.from_json(json.loads({data!r})), {known!r})\n"
     return subprocess.run(
         [sys.executable, "-c", before + script, *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=30
     )  # fmt: skip
@@ -57,3 +111,19 @@ def answer(
     assert done.returncode == 0, done.stderr
     found: dict[str, object] = json.loads(done.stdout)
     return found
+
+
+@contextmanager
+def door(host: str = "127.0.0.1", queue: int = 50) -> Iterator[int]:
+    """Somebody else's server, which takes every connection and answers `hello`."""
+    with socket.create_server((host, 0), backlog=queue) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    with server.accept()[0] as one:
+                        one.sendall(b"hello")
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)

@@ -1,5 +1,6 @@
 """What an agent of a real host can reach: its places, and nothing of the control plane's."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -117,6 +118,37 @@ async def test_an_agent_cannot_reach_another(adapter: LocalProcessOrchestrator) 
         str(pid),
     )
     assert words == ["Operation not permitted"] * 3
+    await adapter.terminate(neighbour)
+
+
+async def test_a_server_is_the_agents_alone(adapter: LocalProcessOrchestrator) -> None:
+    """A test suite with a server on loopback passes; a neighbour neither reaches the server nor takes its port."""
+    serve = """
+import http.server, sys, threading, time, urllib.request
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+url = f"http://localhost:{server.server_port}/"
+print(server.server_port, urllib.request.urlopen(url, timeout=5).status, flush=True)
+time.sleep(1000)
+"""
+    neighbour = await adapter.spawn(
+        AgentSpec(name="server", argv=("/usr/bin/python3", "-I", "-c", serve), profile="sandboxed"), request_id=uuid7()
+    )
+    said = b""
+    async with asyncio.timeout(10):
+        async for item in adapter.stream(neighbour.agent_id):
+            if item.kind == "stdout":
+                said += item.data
+            if b"\n" in said:
+                break
+    port, status = said.decode().split()
+    assert status == "200"
+    script = """
+port = int(sys.argv[1])
+print(tried(lambda: socket.create_connection(("127.0.0.1", port)))); print(tried(lambda: socket.create_server(("", port))))
+"""
+    words, _ = await told(adapter, "sandboxed", script, port)
+    assert words == ["Permission denied", "Address already in use"]
     await adapter.terminate(neighbour)
 
 

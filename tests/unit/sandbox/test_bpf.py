@@ -11,7 +11,10 @@ import pytest
 from agentbox.sandbox import bpf, seccomp
 from agentbox.sandbox.syscalls import AARCH64, CALLS, MACHINES, X86_64, Machine
 
-EPERM, EACCES, ENOSYS = (bpf.fail(code) for code in (errno.EPERM, errno.EACCES, errno.ENOSYS))
+DONE, ENOSYS = bpf.fail(0), bpf.fail(errno.ENOSYS)
+ASKED = bpf.NOTIFY
+YOUNG = ("setxattrat", "removexattrat", "file_setattr")  # younger than a judge may be: Linux 6.13 and 6.17
+UNHEARD = -1  # __NR_SCMP_ERROR
 I386 = 0x40000003
 
 
@@ -56,31 +59,28 @@ def test_golden_bytes() -> None:
     )
 
 
-@pytest.mark.parametrize(("machine", "digest"), [(X86_64, "aab4481f7edcdf5a"), (AARCH64, "a5b7cf72ee3124c7")])
+@pytest.mark.parametrize(("machine", "digest"), [(X86_64, "5dcd218e32a66371"), (AARCH64, "a79d1edee4a8ab23")])
 def test_the_filter_is_the_reviewed_one(machine: Machine, digest: str) -> None:
     """Changed bytes want a look at what they now let through."""
-    found = seccomp.build(machine, connects=False, network=False)
+    found = seccomp.build(machine, network=False)
     assert hashlib.sha256(found).hexdigest()[:16] == digest
 
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-@pytest.mark.parametrize(("connects", "network"), [(False, False), (True, False), (False, True)])
-def test_each_call_gets_its_answer(machine: Machine, connects: bool, network: bool) -> None:
-    """Refused and unknown calls by name; every other number passes, but for those that look at their arguments."""
-    program = seccomp.build(machine, connects=connects, network=network)
+@pytest.mark.parametrize("network", [False, True])
+def test_each_call_gets_its_answer(machine: Machine, network: bool) -> None:
+    """What is refused goes to the reaper; every other number passes, but for those that look at their arguments."""
+    program = seccomp.build(machine, network=network)
     numbers = {machine.number(call): call for call in CALLS}
     for call in range(600):
         name = numbers.get(call, "")
         found = run(program, call, architecture=machine.audit)
-        if name in seccomp.REFUSED:
-            assert found == EPERM, name
-        elif name in seccomp.UNKNOWN:
-            assert found == ENOSYS, name
-        elif name in seccomp.OFFLINE:
-            open_now = network or (connects and name == "connect")
-            assert found == (bpf.ALLOW if open_now else EACCES), name
-        elif name == "socket":
-            assert found == EACCES
+        if name in (*seccomp.REFUSED, *seccomp.UNKNOWN, "socket"):
+            assert found == ASKED, name
+        elif name in seccomp.NETWORK:
+            assert found == (bpf.ALLOW if network else ASKED), name
+        elif name == "clone3":
+            assert found == ENOSYS
         else:
             assert found == bpf.ALLOW, name or call
 
@@ -89,48 +89,57 @@ def test_each_call_gets_its_answer(machine: Machine, connects: bool, network: bo
 @pytest.mark.parametrize(
     ("call", "arguments", "offline", "online"),
     [
-        ("socket", (2, 1, 0), bpf.ALLOW, bpf.ALLOW),
-        ("socket", (10, 1 | 0o2000000, 6), bpf.ALLOW, bpf.ALLOW),
-        ("socket", (1, 1, 0), EACCES, EACCES),  # unix
-        ("socket", (16, 3, 0), EACCES, EACCES),  # netlink
-        ("socket", (17, 3, 0), EACCES, EACCES),  # packet
-        ("socket", (40, 1, 0), EACCES, EACCES),  # vsock
-        ("socket", (2, 2, 0), EACCES, bpf.ALLOW),  # udp
-        ("socket", (2, 3, 1), EACCES, EACCES),  # raw
-        ("socket", (2, 1, 262), EACCES, EACCES),  # mptcp
+        ("socket", (2, 1, 0), ASKED, bpf.ALLOW),
+        ("socket", (10, 1 | 0o2000000, 6), ASKED, bpf.ALLOW),
+        ("socket", (1, 1, 0), ASKED, ASKED),  # unix
+        ("socket", (16, 3, 0), ASKED, ASKED),  # netlink
+        ("socket", (17, 3, 0), ASKED, ASKED),  # packet
+        ("socket", (40, 1, 0), ASKED, ASKED),  # vsock
+        ("socket", (2, 2, 0), ASKED, bpf.ALLOW),  # udp
+        ("socket", (2, 3, 1), ASKED, ASKED),  # raw
+        ("socket", (2, 1, 262), ASKED, ASKED),  # mptcp
         ("socketpair", (1, 1, 0), bpf.ALLOW, bpf.ALLOW),
         ("socketpair", (1, 5 | 0o4000, 0), bpf.ALLOW, bpf.ALLOW),
-        ("socketpair", (1, 2 | 0o2000000, 0), EACCES, EACCES),
-        ("sendto", (3, 0, 0, 0x20000000), EACCES, EACCES),
-        ("sendmsg", (3, 0, 0x20004000), EACCES, EACCES),
-        ("sendmmsg", (3, 0, 1, 0x20000000), EACCES, EACCES),
+        ("socketpair", (1, 2 | 0o2000000, 0), ASKED, ASKED),
+        ("sendto", (3, 0, 0, 0x20000000), ASKED, ASKED),
+        ("sendmsg", (3, 0, 0x20004000), ASKED, ASKED),
+        ("sendmmsg", (3, 0, 1, 0x20000000), ASKED, ASKED),
         ("sendto", (3, 0, 0, 0x4000), bpf.ALLOW, bpf.ALLOW),
         ("clone", (0x01200011,), bpf.ALLOW, bpf.ALLOW),  # fork
         ("clone", (0x003D0F00,), bpf.ALLOW, bpf.ALLOW),  # a thread
-        ("clone", (0x10000011,), EPERM, EPERM),
-        ("clone", (0x00020011,), EPERM, EPERM),
-        ("ioctl", (0, 0x5412), EPERM, EPERM),
-        ("ioctl", (0, 0x1_0000_5412), EPERM, EPERM),
+        ("clone", (0x10000011,), ASKED, ASKED),
+        ("clone", (0x00020011,), ASKED, ASKED),
+        ("ioctl", (0, 0x5412), ASKED, ASKED),
+        ("ioctl", (0, 0x1_0000_5412), ASKED, ASKED),
         ("ioctl", (0, 0x5401), bpf.ALLOW, bpf.ALLOW),
+        ("setsockopt", (3, 1, 15), DONE, bpf.ALLOW),  # SO_REUSEPORT
+        ("setsockopt", (3, 6, 30), DONE, bpf.ALLOW),  # TCP_FASTOPEN_CONNECT
+        ("setsockopt", (3, 1, 2), bpf.ALLOW, bpf.ALLOW),
+        ("setsockopt", (3, 6, 15), bpf.ALLOW, bpf.ALLOW),
+        ("setsockopt", (3, 41, 15), bpf.ALLOW, bpf.ALLOW),
+        ("prctl", (4, 0), DONE, DONE),  # PR_SET_DUMPABLE
+        ("prctl", (15,), bpf.ALLOW, bpf.ALLOW),
+        ("seccomp", (1, 8), ASKED, ASKED),
+        ("seccomp", (1, 1), bpf.ALLOW, bpf.ALLOW),
         ("prlimit64", (0,), bpf.ALLOW, bpf.ALLOW),
-        ("prlimit64", (1,), EPERM, EPERM),
-        ("setpriority", (0, 77), EPERM, EPERM),
-        ("sched_setattr", (77,), EPERM, EPERM),
+        ("prlimit64", (1,), ASKED, ASKED),
+        ("setpriority", (0, 77), ASKED, ASKED),
+        ("sched_setattr", (77,), ASKED, ASKED),
     ],
 )  # fmt: skip
 def test_arguments_decide(machine: Machine, call: str, arguments: tuple[int, ...], offline: int, online: int) -> None:
     """By the low word, which is all that the kernel reads of an int."""
     for network, wanted in ((False, offline), (True, online)):
-        program = seccomp.build(machine, connects=False, network=network)
+        program = seccomp.build(machine, network=network)
         assert run(program, number(machine, call), arguments, machine.audit) == wanted
 
 
 def test_another_architecture_is_the_end() -> None:
     """A 32-bit call, and one of the x32 ABI, kill the process."""
-    program = seccomp.build(X86_64, connects=False, network=False)
+    program = seccomp.build(X86_64, network=False)
     assert run(program, 1, architecture=I386) == bpf.KILL
     assert run(program, 0x40000000 | 1) == bpf.KILL
-    assert run(seccomp.build(AARCH64, connects=False, network=False), 1) == bpf.KILL
+    assert run(seccomp.build(AARCH64, network=False), 1) == bpf.KILL
 
 
 def test_what_is_too_long_is_refused() -> None:
@@ -148,4 +157,7 @@ def test_the_numbers_are_libseccomps(machine: Machine) -> None:
     judge = ctypes.CDLL(ctypes.util.find_library("seccomp"))
     for call in CALLS:
         theirs = judge.seccomp_syscall_resolve_name_arch(machine.audit, call.encode())
-        assert machine.number(call) == (theirs if theirs >= 0 else None), call
+        if theirs == UNHEARD:
+            assert call in YOUNG, call
+        else:
+            assert machine.number(call) == (theirs if theirs >= 0 else None), call

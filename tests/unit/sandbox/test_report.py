@@ -20,7 +20,7 @@ LAUNCH = Launch(
     file_size=10,
     confinement=Confinement(),
 )
-HELD = {"paths": True, "signals": True, "sockets": True}
+HELD = {"network": True, "paths": True, "signals": True, "sockets": True}
 MEASURED = {
     "data": 100,
     "nofile": 64,
@@ -63,7 +63,8 @@ def test_what_is_held_is_enforced_and_no_more() -> None:
     [
         ("paths", {"filesystem"}),
         ("signals", {"signals"}),
-        ("sockets", {"network", "abstract_sockets", "pathname_sockets", "syscalls"}),
+        ("network", {"network"}),
+        ("sockets", {"abstract_sockets", "pathname_sockets", "syscalls"}),
     ],
 )
 def test_a_try_that_was_not_refused_is_absent(denied: str, absent: set[str]) -> None:
@@ -72,9 +73,11 @@ def test_a_try_that_was_not_refused_is_absent(denied: str, absent: set[str]) -> 
     assert {name for name in MECHANISMS[:6] if found[name] == "absent"} == absent
 
 
-@pytest.mark.parametrize(("ports", "state"), [((), "enforced"), ((443,), "degraded"), (None, "absent")])
+@pytest.mark.parametrize(("ports", "state"), [((), "enforced"), ((443,), "enforced"), (None, "absent")])
 def test_the_network_is_told_by_its_width(ports: tuple[int, ...] | None, state: str) -> None:
-    """A port is open on every address, which is less than a named host."""
+    """The reaper holds it, and says which port is open on every address."""
+    row = report(replace(LAUNCH, confinement=Confinement(ports=ports)), MEASURED)["network"]
+    assert [str(port) in row["why"] for port in ports or ()] == [True] * len(ports or ())
     assert states(replace(LAUNCH, confinement=Confinement(ports=ports)))["network"] == state
 
 

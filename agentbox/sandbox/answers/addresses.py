@@ -1,0 +1,76 @@
+"""What a socket address in an agent's memory says. Layouts: linux/in.h, linux/in6.h."""
+
+import errno
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Final, Self
+
+_MAPPED: Final = bytes(10) + b"\xff\xff"
+_ONE: Final = bytes(15) + b"\x01"
+_SHORTEST: Final = {socket.AF_INET: 16, socket.AF_INET6: 24}
+LONGEST: Final = 128  # sizeof(struct sockaddr_storage)
+
+
+@dataclass(frozen=True)
+class Place:
+    """An address and port of TCP; `raw` has 4 or 16 bytes, as the family says."""
+
+    family: int
+    raw: bytes
+    port: int
+    scope: int = 0
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self | None:
+        """None for AF_UNSPEC. Raises OSError: EINVAL when it is too short, EAFNOSUPPORT for another family."""
+        if len(data) < 2:
+            raise OSError(errno.EINVAL, "an address without a family")
+        family = int.from_bytes(data[:2], "little")
+        if family == socket.AF_UNSPEC:
+            return None
+        if family not in _SHORTEST:
+            raise OSError(errno.EAFNOSUPPORT, f"a family of addresses, {family}")
+        if len(data) < _SHORTEST[socket.AddressFamily(family)]:
+            raise OSError(errno.EINVAL, "an address that is too short")
+        port = int.from_bytes(data[2:4], "big")
+        if family == socket.AF_INET:
+            return cls(family, data[4:8], port)
+        return cls(family, data[8:24], port, struct.unpack("=I", data[24:28])[0] if len(data) >= 28 else 0)
+
+    @property
+    def v4(self) -> bytes | None:
+        """The IPv4 address that it is, or that is mapped into it."""
+        if self.family == socket.AF_INET:
+            return self.raw
+        return self.raw[12:] if self.raw.startswith(_MAPPED) else None
+
+    @property
+    def loopback(self) -> bool:
+        return self.raw == _ONE if self.v4 is None else self.v4[0] == 127
+
+    @property
+    def wild(self) -> bool:
+        """0.0.0.0, `::`, and the first mapped into the second."""
+        return not any(self.raw) or self.v4 == bytes(4)
+
+    def on_loopback(self, *, v6_alone: bool) -> "Place":
+        """Where a wildcard leads that may mean this machine only. `v6_alone`: the socket takes no IPv4."""
+        if not self.wild:
+            return self
+        if self.family == socket.AF_INET:
+            return Place(self.family, bytes((127, 0, 0, 1)), self.port)
+        return Place(self.family, _ONE, self.port) if v6_alone else self.mapped()
+
+    def mapped(self) -> "Place":
+        """127.0.0.1 in the dress of IPv6."""
+        return Place(socket.AF_INET6, _MAPPED + bytes((127, 0, 0, 1)), self.port)
+
+    def python(self) -> tuple[str, int] | tuple[str, int, int, int]:
+        """As the socket module takes it."""
+        text = socket.inet_ntop(self.family, self.raw)
+        return (text, self.port) if self.family == socket.AF_INET else (text, self.port, 0, self.scope)
+
+    def __str__(self) -> str:
+        text = socket.inet_ntop(self.family, self.raw)
+        return f"{text}:{self.port}" if self.family == socket.AF_INET else f"[{text}]:{self.port}"

@@ -1,0 +1,112 @@
+"""Where all calls that wait are answered: each kind by its own file, and what no file answers is refused and counted."""
+
+import errno
+import select
+import socket
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from agentbox.sandbox import seccomp
+from agentbox.sandbox.answers.connect import Connecting
+from agentbox.sandbox.answers.denials import Counts, Denied
+from agentbox.sandbox.answers.listen import Listening
+from agentbox.sandbox.answers.listener import Listener, Notice
+from agentbox.sandbox.answers.ports import Ports
+from agentbox.sandbox.answers.sockets import Sockets
+from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.spec import Denials
+
+Handler = Callable[[Notice], int | None]
+
+_UNREACHABLE: Final = ("sendto", "sendmsg", "sendmmsg", "socketpair", *seccomp.NETWORK)
+_ERRORS: Final = {
+    **dict.fromkeys(seccomp.UNKNOWN, errno.ENOSYS),
+    **dict.fromkeys(_UNREACHABLE, errno.EACCES),
+    "seccomp": errno.EBUSY,  # as the kernel says it
+}
+
+
+class Desk:
+    """Of one agent. `fileno` is readable when `serve` has something to do; `patience` says when it wants to be called."""
+
+    def __init__(self, fd: int, confinement: Confinement, locks: int) -> None:
+        self.denials = Counts()
+        self._listener = listener = Listener(fd, seccomp.of_this_machine())
+        self._then: dict[int, Callable[[], None]] = {}
+        self._ready = select.epoll()
+        self._ready.register(listener.fileno(), select.EPOLLIN)
+        self._handlers: dict[str, Handler] = {}
+        sockets, ports = Sockets(listener, self._unwatch), Ports(confinement, locks)
+        self._connecting = Connecting(listener, sockets, ports, self._watch)
+        if confinement.ports is not None:
+            listening = Listening(listener, sockets, ports)
+            self._handlers |= {
+                "socket": sockets.make, "connect": self._connecting.connect,
+                "bind": listening.bind, "listen": listening.listen,
+            }  # fmt: skip
+
+    def fileno(self) -> int:
+        """Of an epoll descriptor."""
+        return self._ready.fileno()
+
+    def patience(self) -> float | None:
+        """Seconds; None while nothing is pending."""
+        return min(
+            (one for one in (self._connecting.patience(), self.denials.patience()) if one is not None), default=None
+        )
+
+    def serve(self) -> None:
+        """Answers what waits now."""
+        for fd, event in self._ready.poll(0):
+            if fd in self._then:
+                self._ready.unregister(fd)
+                self._then.pop(fd)()
+            elif event & select.EPOLLIN:
+                self._answer()
+            else:  # no process is left that could ask
+                self._ready.unregister(fd)
+        self._connecting.look()
+
+    def told(self, *, all_of_them: bool = False) -> Iterator[Denials]:
+        """Refusals that are due to be told."""
+        return self.denials.due(all_of_them=all_of_them)
+
+    def _watch(self, fd: int, then: Callable[[], None]) -> None:
+        if fd in self._then:
+            self._ready.modify(fd, select.EPOLLOUT)
+        else:
+            self._ready.register(fd, select.EPOLLOUT)
+        self._then[fd] = then
+
+    def _unwatch(self, fd: int) -> None:
+        if self._then.pop(fd, None):
+            self._ready.unregister(fd)
+
+    def _answer(self) -> None:
+        notice = self._listener.receive()
+        if notice is None:
+            return
+        try:
+            value = self._handlers.get(notice.call, _refuse)(notice)
+        except OSError as error:
+            if isinstance(error, Denied):
+                self.denials.add(error)
+            self._listener.answer(notice, error=error.errno or errno.EPERM)
+            return
+        if value is not None:
+            self._listener.answer(notice, value)
+
+
+def hand_over(to: socket.socket, listener: int) -> None:
+    """The agent's side, before its exec: sends the listener to the reaper. Raises OSError."""
+    socket.send_fds(to, [b"x"], [listener])
+
+
+def receive(at: socket.socket) -> int | None:
+    """The reaper's side: the listener, None when the agent never came so far."""
+    data, fds, _, _ = socket.recv_fds(at, 1, 1)
+    return fds[0] if data and fds else None
+
+
+def _refuse(notice: Notice) -> int | None:
+    raise Denied(_ERRORS.get(notice.call, errno.EPERM), notice.call)

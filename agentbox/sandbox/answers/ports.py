@@ -1,0 +1,68 @@
+"""Which ports of loopback are this agent's, and the order between agents: while one looks who listens at a port and
+connects to it, no other can begin to listen there.
+"""
+
+import contextlib
+import errno
+import fcntl
+from collections.abc import Iterator
+
+from agentbox.sandbox.answers.addresses import Place
+from agentbox.sandbox.answers.denials import Denied
+from agentbox.sandbox.answers.tables import Tables
+from agentbox.sandbox.confine import Confinement
+
+_MOST = 4096  # listeners remembered
+
+
+class Ports:
+    """`locks`: a file that all reapers have, of which byte n stands for port n."""
+
+    def __init__(self, confinement: Confinement, locks: int) -> None:
+        self.tables = Tables()
+        self._locks = locks
+        self._door, self._granted = confinement.door, frozenset(confinement.ports or ())
+        self._closed = frozenset((*confinement.closed_ports, confinement.door)) - {0}
+        self._listening: dict[int, None] = {}  # inodes, oldest first
+
+    @contextlib.contextmanager
+    def held(self, port: int) -> Iterator[None]:
+        """Nobody else is between look and deed at that port."""
+        fcntl.lockf(self._locks, fcntl.LOCK_EX, 1, port)
+        try:
+            yield
+        finally:
+            fcntl.lockf(self._locks, fcntl.LOCK_UN, 1, port)
+
+    def open_to_all(self, place: Place) -> bool:
+        """The gateway's address, or a port that the policy grants on every address."""
+        return (place.v4 == bytes((127, 0, 0, 1)) and place.port == self._door != 0) or place.port in self._granted
+
+    def aim(self, place: Place, *, v6_alone: bool) -> Place:
+        """Where a connection may go: to a listener of the agent's own. Hold the port. Raises Denied, or OSError
+        (ECONNREFUSED) where nobody listens."""
+        if place.port in self._closed or not place.loopback:
+            raise Denied(errno.EACCES, "connect", str(place))
+        owner = self.tables.listener(place)
+        if not owner and place.v4 is None and not v6_alone:  # a server on `::` is on 127.0.0.1 here
+            place = place.mapped()
+            owner = self.tables.listener(place)
+        if not owner:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, str(place))
+        if owner not in self._listening:
+            raise Denied(errno.EACCES, "connect", str(place))
+        return place
+
+    def check_own(self, place: Place) -> None:
+        """Whether the agent may have that address. Raises Denied."""
+        if place.port in self._closed or not place.loopback:
+            raise Denied(errno.EACCES, "bind", str(place))
+
+    def listens(self, inode: int) -> None:
+        """From now on a connection to it is a connection within the agent."""
+        self._listening[inode] = None
+        if len(self._listening) > _MOST:
+            del self._listening[next(iter(self._listening))]
+
+    def has_listened(self, inode: int) -> bool:
+        return inode in self._listening

@@ -1,0 +1,101 @@
+"""The agent's sockets that have no peer yet. The reaper makes each and keeps a second descriptor of it, so that what it
+looks at and what it connects, binds or lets listen is one and the same.
+
+It lets go as soon as a socket is connected or listens: from then on only the agent's closing counts.
+"""
+
+import errno
+import os
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from agentbox.sandbox import tree
+from agentbox.sandbox.answers.denials import Denied
+from agentbox.sandbox.answers.listener import Listener, Notice
+
+_KIND: Final = 0xF  # SOCK_TYPE_MASK
+_FAMILIES: Final = (socket.AF_INET, socket.AF_INET6)
+_PROTOCOLS: Final = (0, socket.IPPROTO_TCP)
+_FEW: Final = 64  # kept without a look whether the agent still has them
+
+
+class Sockets:
+    """By inode, which every descriptor of a socket has in common, in whatever process. `unwatch` is told before a
+    descriptor is closed."""
+
+    def __init__(self, listener: Listener, unwatch: Callable[[int], None]) -> None:
+        self._listener, self._unwatch = listener, unwatch
+        self._kept: dict[int, socket.socket] = {}
+        self._many = _FEW
+
+    def make(self, notice: Notice) -> None:
+        """socket(2): TCP and nothing else."""
+        family, kind, protocol = (notice.low(index) for index in range(3))
+        if family not in _FAMILIES or kind & _KIND != socket.SOCK_STREAM or protocol not in _PROTOCOLS:
+            raise Denied(errno.EACCES, "socket", f"family {family}, type {kind & _KIND}, protocol {protocol}")
+        if len(self._kept) >= self._many:
+            self.tidy()
+            self._many = max(_FEW, 2 * len(self._kept))
+        # For Python it never waits; the flag in the kernel is the agent's.
+        made = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK, protocol)
+        os.set_blocking(made.fileno(), not kind & socket.SOCK_NONBLOCK)
+        self._listener.give(notice, made.fileno(), cloexec=bool(kind & socket.SOCK_CLOEXEC))
+        self._kept[inode_of(made)] = made
+
+    def find(self, notice: Notice) -> tuple[int, socket.socket | None]:
+        """The inode behind the descriptor in the first argument, and the socket while it has no peer. Raises OSError."""
+        try:
+            link = os.readlink(f"/proc/{notice.pid}/fd/{notice.low(0)}")  # noqa: PTH115 - few imports
+        except FileNotFoundError as error:
+            raise OSError(errno.EBADF, "no such descriptor") from error
+        if not self._listener.waits(notice):
+            raise ProcessLookupError(errno.ESRCH, "it is gone")
+        if not link.startswith("socket:["):
+            raise OSError(errno.ENOTSOCK, link)
+        inode = int(link[8:-1])
+        return inode, self._kept.get(inode)
+
+    def let_go(self, inode: int) -> None:
+        """It has a peer, or listens."""
+        if kept := self._kept.pop(inode, None):
+            self._unwatch(kept.fileno())  # the agent has the socket still: no poll would forget it by itself
+            kept.close()
+
+    def tidy(self) -> None:
+        """Lets go of what no process of the agent has any more."""
+        open_still = _inodes_of_descendants()
+        for inode in [one for one in self._kept if one not in open_still]:
+            self.let_go(inode)
+
+
+def inode_of(one: socket.socket) -> int:
+    """The number that names a socket in all of /proc."""
+    return os.fstat(one.fileno()).st_ino
+
+
+def connected(one: socket.socket) -> bool:
+    """Looks without taking its error away."""
+    try:
+        one.getpeername()
+    except OSError:
+        return False
+    return True
+
+
+def _inodes_of_descendants() -> set[int]:
+    found = set()
+    for row in tree.descendants(tree.scan(), [os.getpid()]):
+        folder = f"/proc/{row.pid}/fd"
+        try:
+            names = os.listdir(folder)  # noqa: PTH208 - few imports
+        except OSError:  # gone
+            continue
+        for name in names:
+            try:
+                link = os.readlink(f"{folder}/{name}")  # noqa: PTH115
+            except OSError:
+                continue
+            if link.startswith("socket:["):
+                found.add(int(link[8:-1]))
+    return found

@@ -1,0 +1,73 @@
+"""What the kernel says of sockets on loopback: whose listener a connection would meet, and who waits for one.
+
+One question to sock_diag (man 7 sock_diag, linux/inet_diag.h) where it answers, else the tables in /proc/net.
+"""
+
+import os
+import socket
+import struct
+from contextlib import suppress
+from typing import Final
+
+from agentbox.sandbox.answers.addresses import Place
+
+_SOCK_DIAG: Final = 4  # NETLINK_SOCK_DIAG
+_BY_FAMILY: Final = 20  # SOCK_DIAG_BY_FAMILY
+_REQUEST: Final = 1  # NLM_F_REQUEST
+_HEADER: Final = struct.Struct("=IHHII")
+_ANY_COOKIE: Final = 0xFFFFFFFF
+_INODE_AT: Final = _HEADER.size + 68  # struct inet_diag_msg
+_TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
+_SYN_SENT, _LISTEN = b"02", b"0A"
+_ONE: Final = b"0" * 24 + b"01000000"  # ::1 as /proc/net/tcp6 has it; an address of IPv4 ends with its first byte
+
+
+class Tables:
+    """One netlink socket, made on first use."""
+
+    def __init__(self) -> None:
+        self._asked: socket.socket | None = None
+        self._silent = False
+
+    def listener(self, place: Place) -> int:
+        """The inode of the socket that would take a connection to that address; 0 when none would."""
+        if not self._silent:
+            try:
+                return self._ask(place)
+            except OSError:  # a kernel without it, or a filter around us
+                self._silent = True
+        return next((inode for inode, at in _rows(_LISTEN, local=True) if at == place.port), 0)
+
+    def awaited(self, port: int) -> set[int]:
+        """The inodes of sockets anywhere in this box that are connecting to that port of loopback and have no answer yet."""
+        return {inode for inode, at in _rows(_SYN_SENT, local=False) if at == port}
+
+    def _ask(self, place: Place) -> int:
+        if self._asked is None:
+            self._asked = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG)
+        raw = place.raw.ljust(16, b"\0")
+        ports = struct.pack(">HH", place.port, 0)
+        asked = struct.pack("=BBBxI", place.family, socket.IPPROTO_TCP, 0, _ANY_COOKIE)
+        body = asked + ports + raw + raw + struct.pack("=III", 0, _ANY_COOKIE, _ANY_COOKIE)
+        self._asked.send(_HEADER.pack(_HEADER.size + len(body), _BY_FAMILY, _REQUEST, 1, 0) + body)
+        reply = self._asked.recv(4096)
+        if _HEADER.unpack_from(reply)[1] == _BY_FAMILY:
+            return int(struct.unpack_from("=I", reply, _INODE_AT)[0])
+        code = -struct.unpack_from("=i", reply, _HEADER.size)[0]
+        if code == 2:  # ENOENT
+            return 0
+        raise OSError(code, os.strerror(code))
+
+
+def _rows(state: bytes, *, local: bool) -> list[tuple[int, int]]:
+    """(inode, port) of the sockets in that state; the port of their own end or of the other."""
+    found = []
+    for table in _TABLES:
+        with suppress(FileNotFoundError), open(table, "rb", buffering=1 << 20) as stream:  # noqa: PTH123 - few imports
+            for line in stream:
+                fields = line.split(None, 10)
+                if len(fields) > 9 and fields[3] == state:
+                    address, _, port = fields[1 if local else 2].partition(b":")
+                    if local or address.endswith(b"7F") or address == _ONE:
+                        found.append((int(fields[9]), int(port, 16)))
+    return found

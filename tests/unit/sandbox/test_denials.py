@@ -1,0 +1,84 @@
+"""What the reaper refuses is counted exactly, and told to the host in few words."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agentbox.sandbox import Launch
+from agentbox.sandbox.answers.denials import Counts, Denied
+from agentbox.sandbox.client import Agent, Launcher
+from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.landlock import Grant
+from agentbox.sandbox.spec import Denials
+
+SYSTEM = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc"))
+
+
+@pytest.fixture
+async def launcher() -> AsyncIterator[Launcher]:
+    made = Launcher()
+    yield made
+    await made.close()
+
+
+async def started(launcher: Launcher, folder: Path, script: str, heard: list[Denials]) -> Agent:
+    agent = await launcher.spawn(
+        Launch(
+            argv=("python3", "-I", "-c", script), env={"PATH": "/usr/bin:/bin", "HOME": str(folder)}, cwd=str(folder), roots=(str(folder.resolve()),),
+            confinement=Confinement(grants=SYSTEM),
+        )
+    )  # fmt: skip
+    agent.on_denied = heard.append
+    return agent
+
+
+async def test_each_refusal_is_counted_once(launcher: Launcher, tmp_path: Path) -> None:
+    """Thousands in a row come as a few words with an exact sum, all of them before the end is told."""
+    script = """
+import socket
+for _ in range(3000):
+    try: socket.socket(socket.AF_UNIX)
+    except PermissionError: pass
+for _ in range(3):
+    try: socket.create_connection(("192.0.2.1", 80))
+    except PermissionError: pass
+"""
+    heard: list[Denials] = []
+    start = time.monotonic()
+    agent = await started(launcher, tmp_path, script, heard)
+    async with asyncio.timeout(30):
+        ended = await agent.ended
+    agent.close_descriptors()
+    assert ended.code == 0
+    total: Counter[str] = Counter()
+    for one in heard:
+        total[one.rule] += one.count
+    assert total == {"socket": 3000, "connect": 3}
+    assert len(heard) <= 4 + 20 * (time.monotonic() - start)  # two rules, ten times a second
+    assert [one.detail for one in heard if one.rule == "connect"][-1] == "192.0.2.1:80"
+
+
+async def test_a_start_counts_nothing(launcher: Launcher, tmp_path: Path) -> None:
+    """What the leader tries before its exec is no doing of the agent's."""
+    heard: list[Denials] = []
+    agent = await started(launcher, tmp_path, "pass", heard)
+    assert (await agent.ended).code == 0
+    agent.close_descriptors()
+    assert heard == []
+
+
+def test_counts_wait_for_their_time() -> None:
+    """Told at once when long nothing was, then not before the next tenth of a second; the last detail stays."""
+    counts = Counts()
+    counts.add(Denied(13, "connect", "a"))
+    assert [one.count for one in counts.due()] == [1]
+    counts.add(Denied(13, "connect", "b"))
+    counts.add(Denied(13, "connect", "c" * 999))
+    assert list(counts.due()) == []
+    assert 0 < (counts.patience() or 0) <= 0.1
+    assert list(counts.due(all_of_them=True)) == [Denials(rule="connect", count=2, detail="c" * 200)]
+    assert counts.patience() is None
