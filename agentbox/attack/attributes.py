@@ -1,0 +1,55 @@
+"""Mode, times, owner and attributes of files that are not the agent's: one user owns them all, so only a layer can say no.
+
+Each try writes back what is there, so that one that passes does no harm.
+"""
+
+import os
+import stat
+from typing import Final
+
+from agentbox.attack.line import Absent, Facts, Table
+from agentbox.attack.tries import each
+
+TABLE = Table("attributes")
+_HELD: Final = {"EACCES": "reaper", "EPERM": "reaper"}
+_TESTS: Final = ("tests/unit/attack/test_battery.py::test_nothing_gets_through",)
+
+
+@TABLE.line("mode", "changes the mode of the control plane's files and folders", _HELD, tests=_TESTS)
+def _mode(facts: Facts) -> str:
+    return each(lambda path: os.chmod(path, stat.S_IMODE(os.stat(path).st_mode)), _targets(facts))
+
+
+@TABLE.line("times", "changes the times of the control plane's files and folders", _HELD, tests=_TESTS)
+def _times(facts: Facts) -> str:
+    def touch(path: str) -> None:
+        found = os.stat(path)
+        os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+    return each(touch, _targets(facts))
+
+
+@TABLE.line("owner", "changes the group of the control plane's files", _HELD, tests=_TESTS)
+def _owner(facts: Facts) -> str:
+    return each(lambda path: os.chown(path, -1, os.stat(path).st_gid), _targets(facts))
+
+
+@TABLE.line("attributes", "sets extended attributes of the control plane's files", _HELD, tests=_TESTS)
+def _attributes(facts: Facts) -> str:
+    def mark(path: str) -> None:
+        os.setxattr(path, "user.agentbox", b"x")
+        os.removexattr(path, "user.agentbox")
+
+    return each(mark, _targets(facts))
+
+
+@TABLE.line("neighbour-mode", "closes another agent's folder to it", _HELD, tests=_TESTS)
+def _neighbour_mode(facts: Facts) -> str:
+    if not facts.neighbour.home:
+        raise Absent("no neighbour")
+    home = facts.neighbour.home
+    return each(lambda path: os.chmod(path, stat.S_IMODE(os.stat(path).st_mode)), (home, f"{home}/secret"))
+
+
+def _targets(facts: Facts) -> tuple[str, ...]:
+    return (*facts.secrets, facts.writable)

@@ -1,0 +1,104 @@
+"""A line of the battery, and the facts that it is given about the box. Both sides of the wire import this."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final, Self
+
+PASSED: Final = "passed"
+"""The reply of an attack that nothing stopped."""
+ABSENT: Final = "absent: "
+"""Begins the reply of an attack whose target is not there."""
+LAYERS: Final = (
+    *("landlock", "seccomp", "reaper", "gateway proxy", "model gateway", "door", "watchdog", "container", "API"),
+    *("kernel", "branch", "agent host"),
+)
+"""Who stops. `kernel`: its ordinary rules and limits, for a process without rights."""
+
+
+class Absent(Exception):
+    """What the attack is aimed at is not there, so nothing was shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbour:
+    """Another agent of the same box, which holds still. `address` is that of `length` secret bytes in its memory."""
+
+    agent_id: str = ""
+    pid: int = 0
+    home: str = ""
+    address: int = 0
+    length: int = 0
+    port: int = 0  # of its own server on loopback; 0 = it could open none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What an attacker could find out by itself, told to it so that each line aims at something real. No secret."""
+
+    neighbour: Neighbour = Neighbour()
+    secrets: tuple[str, ...] = ()  # files that hold one
+    folders: tuple[str, ...] = ()  # the control plane's
+    sockets: tuple[str, ...] = ()  # paths of its sockets
+    writable: str = ""  # a folder of the control plane that the box's user may write
+    ports: tuple[int, ...] = ()  # on which the control plane listens
+    gateway_port: int = 0
+    workspace: str = ""
+    ended_token: str = ""  # that an agent held which has ended since
+    secret_address: str = ""  # an address of this host that no policy grants
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of `to_json`. A fact that it does not know is left out."""
+        known = {item.name for item in fields(cls)}
+        kept: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in known
+        }
+        return cls(**{**kept, "neighbour": Neighbour(**data.get("neighbour", {}))})
+
+
+Attempt = Callable[[Facts], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """`answers`: each reply that counts as stopped, and the layer that gives it. `alone`: an agent of its own, since it
+    may be ended. `tests`: what holds the line besides the battery itself, as `path::name`."""
+
+    name: str
+    title: str
+    answers: Mapping[str, str]
+    attempt: Attempt
+    alone: bool = False
+    tests: tuple[str, ...] = ()
+
+
+@dataclass
+class Table:
+    """The lines of one file, in order."""
+
+    prefix: str
+    lines: list[Line] = field(default_factory=list)
+
+    def line(
+        self, name: str, title: str, answers: Mapping[str, str], *, tests: tuple[str, ...] = (), alone: bool = False
+    ) -> Callable[[Attempt], Attempt]:
+        """Enters the decorated attempt. `title` goes on `an agent …`."""
+
+        def enter(attempt: Attempt) -> Attempt:
+            self.lines.append(
+                Line(
+                    name=f"{self.prefix}.{name}",
+                    title=title,
+                    answers=answers,
+                    attempt=attempt,
+                    alone=alone,
+                    tests=tests,
+                )
+            )
+            return attempt
+
+        return enter

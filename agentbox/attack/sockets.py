@@ -1,0 +1,163 @@
+"""Sockets that would lead out of the agent, into the control plane, or to a neighbour."""
+
+import errno
+import os
+import socket
+from typing import Final
+
+from agentbox.attack.line import PASSED, Absent, Facts, Table
+from agentbox.attack.tries import connect, each, tried, worst
+
+TABLE = Table("sockets")
+_HELD: Final = ("tests/unit/sandbox/test_confine.py::test_no_socket_leads_out",)
+_FILTER: Final = {"EACCES": "seccomp"}
+_CONNECT: Final = {"EACCES": "reaper"}
+_FAST_OPEN: Final = 0x20000000  # MSG_FASTOPEN of linux/socket.h
+_MPTCP, _ALG, _VSOCK = 262, 38, 40  # IPPROTO_MPTCP, AF_ALG, AF_VSOCK
+_LOOPBACK = "127.0.0.1"
+
+
+@TABLE.line("supervisor", "connects to the sockets of supervisor and agent host", _FILTER, tests=_HELD)
+def _supervisor(facts: Facts) -> str:
+    return each(lambda path: connect(socket.AF_UNIX, socket.SOCK_STREAM, path), facts.sockets)
+
+
+@TABLE.line("abstract", "connects to an abstract name", _FILTER, tests=_HELD)
+def _abstract(_facts: Facts) -> str:
+    return tried(lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, "\0agentbox"))
+
+
+@TABLE.line("pair-to-path", "turns a datagram pair on a path", _FILTER, tests=_HELD)
+def _pair_to_path(facts: Facts) -> str:
+    def send() -> None:
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        with near, far:
+            near.sendto(b"x", facts.sockets[0])
+
+    return tried(send)
+
+
+@TABLE.line("datagrams", "sends datagrams (UDP, for DNS and the like)", _FILTER, tests=_HELD)
+def _datagrams(_facts: Facts) -> str:
+    kinds = (socket.AF_INET, socket.AF_INET6)
+    return worst(tried(_made, kind, socket.SOCK_DGRAM) for kind in kinds)
+
+
+@TABLE.line("raw", "opens raw and packet sockets", _FILTER, tests=_HELD)
+def _raw(_facts: Facts) -> str:
+    return worst([
+        tried(_made, socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP), tried(_made, socket.AF_PACKET, socket.SOCK_RAW),
+        tried(_made, socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP),
+    ])  # fmt: skip
+
+
+@TABLE.line("families", "opens netlink, kernel crypto, hypervisor and multipath sockets", _FILTER, tests=_HELD)
+def _families(_facts: Facts) -> str:
+    return worst([
+        tried(_made, socket.AF_NETLINK, socket.SOCK_RAW), tried(_made, _ALG, socket.SOCK_SEQPACKET),
+        tried(_made, _VSOCK, socket.SOCK_STREAM), tried(_made, socket.AF_INET, socket.SOCK_STREAM, _MPTCP),
+    ])  # fmt: skip
+
+
+@TABLE.line("api", "connects to the API, the metrics and other ports of the box, without a token", _CONNECT | _FILTER,
+            tests=("tests/unit/agents/test_confinement.py::test_the_control_plane_is_closed",))  # fmt: skip
+def _api(facts: Facts) -> str:
+    replies = [tried(_to, _LOOPBACK, port) for port in facts.ports]
+    return worst([*replies, *(tried(_to, "::1", port, socket.AF_INET6) for port in facts.ports)])
+
+
+@TABLE.line("gateway-elsewhere", "connects to the gateway's port on another address", _CONNECT | _FILTER, tests=_HELD)
+def _gateway_elsewhere(facts: Facts) -> str:
+    port = facts.gateway_port
+    if not port:
+        raise Absent("no gateway")
+    addresses = ("127.0.0.2", "192.0.2.1", "0.0.0.0", facts.secret_address or _LOOPBACK)
+    tries = [tried(_to, at, port) for at in addresses if at != _LOOPBACK]
+    return worst([*tries, tried(lambda: _to("::ffff:192.0.2.1", port, socket.AF_INET6))])
+
+
+@TABLE.line(
+    "fast-open", "sends in the first packet (TCP Fast Open), which skips the rule on ports", _FILTER, tests=_HELD
+)
+def _fast_open(facts: Facts) -> str:
+    def send(port: int) -> None:
+        with socket.socket() as one:
+            one.sendto(b"x", _FAST_OPEN, (_LOOPBACK, port))
+
+    def send_message(port: int) -> None:
+        with socket.socket() as one:
+            one.sendmsg([b"x"], [], _FAST_OPEN, (_LOOPBACK, port))
+
+    return worst(tried(one, port) for port in facts.ports for one in (send, send_message))
+
+
+@TABLE.line(
+    "fast-open-option", "asks for the same by an option of the socket, then connects", _CONNECT | _FILTER, tests=_HELD
+)
+def _fast_open_option(facts: Facts) -> str:
+    def send(port: int) -> None:
+        with socket.socket() as one:
+            one.setsockopt(socket.IPPROTO_TCP, 30, 1)  # TCP_FASTOPEN_CONNECT of linux/tcp.h
+            one.settimeout(3)
+            one.connect((_LOOPBACK, port))
+
+    return worst(tried(send, port) for port in facts.ports)
+
+
+@TABLE.line("listen", "opens a port to the outside, by bind and by listen alone", _CONNECT | _FILTER, tests=_HELD)
+def _listen(_facts: Facts) -> str:
+    def serve(address: str) -> None:
+        with socket.socket() as one:
+            one.bind((address, 0))
+            one.listen()
+
+    def listen() -> None:
+        with socket.socket() as one:
+            one.listen()
+            if one.getsockname()[0] == _LOOPBACK:  # put on loopback by who answered: nothing outside reaches it
+                raise OSError(errno.EACCES, "loopback")
+
+    return worst([tried(lambda: serve("0.0.0.0")), tried(listen)])
+
+
+@TABLE.line(
+    "take-port", "listens on a port of the box's own", _CONNECT | _FILTER | {"EADDRINUSE": "kernel"}, tests=_HELD
+)
+def _take_port(facts: Facts) -> str:
+    def serve(port: int) -> None:
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            one.bind((_LOOPBACK, port))
+            one.listen()
+
+    return worst(tried(serve, port) for port in facts.ports)
+
+
+@TABLE.line("neighbour-server", "connects to a server of another agent on loopback", _CONNECT | _FILTER, tests=_HELD)
+def _neighbour_server(facts: Facts) -> str:
+    if not facts.neighbour.port:
+        raise Absent("the neighbour could open no server")
+    return tried(lambda: _to(_LOOPBACK, facts.neighbour.port))
+
+
+@TABLE.line("pass-descriptor", "is handed a socket that a stranger connected: none can reach it", _FILTER, tests=_HELD)
+def _pass_descriptor(_facts: Facts) -> str:
+    """Every descriptor but the three streams and what this program opened is one too many."""
+    inherited = []
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            try:
+                if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+                    inherited.append(name)
+            except FileNotFoundError:
+                continue
+    return PASSED if inherited else tried(_made, socket.AF_UNIX, socket.SOCK_STREAM)
+
+
+def _made(family: int, kind: int, protocol: int = 0) -> None:
+    socket.socket(family, kind, protocol).close()
+
+
+def _to(address: str, port: int, family: int = socket.AF_INET) -> None:
+    connect(family, socket.SOCK_STREAM, (address, port))
