@@ -1,0 +1,138 @@
+"""`doctor --attack`: real agents of a running box try the battery, through the API and with the default profile."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from agentbox.attack.catalogue import LINES
+from agentbox.attack.line import ABSENT, PASSED, Facts, Line, Neighbour
+from agentbox.attack.streams import FORGED_CODE
+from agentbox.client import BoxClient, RunOutput
+from agentbox.client.agent_calls import Agent
+from agentbox.doctor import bundle
+from agentbox.doctor.row import Row, Scorecard
+from agentbox.errors import AgentboxError
+from agentbox.plan.model import Plan
+from agentbox.settings import Paths
+
+PROFILE: Final = "sandboxed"
+_TOLD_SECONDS: Final = 20.0
+_RUN_SECONDS: Final = 240.0
+_KEPT: Final = 1 << 20  # bytes of output asked for, of each stream
+
+
+def facts_of(plan: Plan, paths: Paths) -> Facts:
+    """What there is to aim at in a box of that plan."""
+    secrets = (
+        *(paths.api_key, paths.token("supervisor"), paths.token("agent-host"), paths.token("gateway")),
+        *(paths.supervisor_auth, paths.boot_record, paths.sentinel, paths.slot("orchestrator") / "agents.db"),
+        *(paths.mounted_secrets / name for name in plan.secrets),
+    )
+    folders = (paths.state, paths.state_secrets, paths.run, paths.branches, paths.logs, paths.tmp)
+    return Facts(
+        secrets=tuple(map(str, secrets)), folders=("/", *map(str, folders)),
+        sockets=(str(paths.supervisor_socket), str(paths.agent_host_socket)), writable=str(paths.state),
+        ports=(plan.api.port, plan.observability.metrics_port), workspace=str(paths.workspace),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """Runs lines as agents of one box."""
+
+    client: BoxClient
+    archive: bytes
+
+    def run(self, facts: Facts, *names: str) -> RunOutput:
+        """An agent that tries those lines, none = all that share one; returns when it has ended."""
+        words = (json.dumps(facts.to_json()), *names)
+        return self.client.agents.run_once(
+            self._spec("attacker", words), stdin=self.archive, timeout_s=_RUN_SECONDS, max_output=_KEPT
+        )
+
+    @contextmanager
+    def neighbour(self) -> Iterator[Neighbour]:
+        """An agent that holds still until the end. Raises AgentboxError when it does not say where it is."""
+        spec = {**self._spec("neighbour", ("neighbour",)), "stdin": "pipe"}
+        started = self.client.agents.spawn(spec, input=self.archive)
+        try:
+            yield self._told(started)
+        finally:
+            self.client.agents.terminate(started.agent_id, started.generation, grace_s=0)
+
+    def _told(self, agent: Agent) -> Neighbour:
+        until, said = time.monotonic() + _TOLD_SECONDS, b""
+        for item in self.client.agents.stream(agent.agent_id):
+            said += item.data if item.kind in ("stdout", "stderr") else b""
+            if item.kind == "stdout" and b"\n" in said:
+                return Neighbour(**{**json.loads(said), "agent_id": agent.agent_id})
+            if item.kind == "exit" or time.monotonic() > until:
+                break
+        raise AgentboxError(
+            f"cannot begin: the agent beside the attacker did not start\n{said.decode(errors='replace')}"
+        )
+
+    def _spec(self, name: str, words: Iterable[str]) -> dict[str, Any]:
+        return {"name": f"doctor-{name}", "argv": bundle.argv(*words), "profile": PROFILE}
+
+
+def attack(client: BoxClient, facts: Facts, lines: Iterable[Line] = LINES) -> Scorecard:
+    """Every line, in order. Raises AgentboxError when no agent can be started or the box does not answer."""
+    attacker, asked = Attacker(client, bundle.archive()), tuple(lines)
+    with attacker.neighbour() as beside:
+        aimed = replace(facts, neighbour=beside)
+        shared = tuple(line for line in asked if not line.alone)
+        replies = dict(_replies(attacker.run(aimed, *(line.name for line in shared)))) if shared else {}
+        for line in asked:
+            if line.alone:
+                replies[line.name] = _alone(line, attacker.run(aimed, line.name))
+    titles = {"attack": "what an agent tries, and what stops it"}
+    return Scorecard("doctor --attack", titles, tuple(judged(line, replies) for line in asked), strict=True)
+
+
+def _replies(ran: RunOutput) -> Iterator[tuple[str, str]]:
+    for text in ran.stdout.decode(errors="replace").splitlines():
+        try:
+            found = json.loads(text)
+            yield found["line"], str(found["reply"])
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+def _alone(line: Line, ran: RunOutput) -> str:
+    """The reply of an agent that tried one line and may have been ended for it."""
+    if line.name == "streams.forged":
+        own = (ran.exit.reason, ran.exit.code) == ("exit", FORGED_CODE)
+        return "its own exit code" if own else f"{PASSED}: the box says {ran.exit.reason} {ran.exit.code}"
+    if line.name == "streams.flood":
+        return "kept within bounds" if len(ran.stderr) <= _KEPT else PASSED
+    if ran.exit.reason == "limit":
+        return "ended: limit"
+    said = dict(_replies(ran)).get(line.name)
+    return said or f"ended: {ran.exit.reason} {ran.exit.signal or ran.exit.code}"
+
+
+def judged(line: Line, replies: Mapping[str, str]) -> Row:
+    """The row of one line: good when a layer of its own stopped it, bad when nothing did."""
+    reply = replies.get(line.name, "nothing: the attacker did not come so far")
+    layer = line.answers.get(reply, "")
+    facts = {"reply": reply, "layer": layer, "tests": list(line.tests)}
+    if layer:
+        return Row(
+            check="attack", subject=line.name, state="good", said=f"{line.title}: {reply} from {layer}", facts=facts
+        )
+    if reply.startswith(PASSED):
+        return Row(check="attack", subject=line.name, state="bad", said=f"NOT STOPPED: an agent {line.title} ({reply})", facts=facts,
+                   advice="Do not give this box to agents that you do not trust. docs/security.md says how to report it.")  # fmt: skip
+    if reply.startswith(ABSENT):
+        said = f"not there yet: {line.title}: {reply.removeprefix(ABSENT)}"
+        return Row(check="attack", subject=line.name, state="unknown", said=said, facts=facts,
+                   advice="Nothing was shown: what it is aimed at is not in this box.")  # fmt: skip
+    said = (
+        f"{line.title}: got {reply}, which none of its layers gives ({', '.join(sorted(set(line.answers.values())))})"
+    )
+    return Row(check="attack", subject=line.name, state="unknown", said=said, facts=facts,
+               advice="Something else may have been in the way; look before you rely on it.")  # fmt: skip
