@@ -138,7 +138,7 @@ def _unowned_memory(_facts: Facts) -> str:
 
 
 @TABLE.line("setuid", "runs a copy of a program with a set-user bit", {"EPERM": "kernel", "same user": "kernel"},
-            tests=("tests/runtime-contract/test_rc_016_hardened_inside.py",))  # fmt: skip
+            tests=("tests/runtime-contract/test_rc_016_hardening_from_inside.py::test_rc_016_no_setuid_file",))  # fmt: skip
 def _setuid(_facts: Facts) -> str:
     """no_new_privs makes the bit mean nothing; what counts is that the flag is set."""
     with open("/proc/self/status", encoding="ascii") as stream:

@@ -49,8 +49,9 @@ def _sibling_memory(facts: Facts) -> str:
     "sibling-descriptors", "opens another agent's descriptors, root and folder through /proc", _HELD, tests=_STRANGERS
 )
 def _sibling_descriptors(facts: Facts) -> str:
-    names = ("fd/1", "root/etc/passwd", "cwd/.", "map_files", "maps")
-    return worst(tried(opened, f"/proc/{_sibling(facts)}/{name}") for name in names)
+    folder = f"/proc/{_sibling(facts)}"
+    opens = (tried(opened, f"{folder}/{name}") for name in ("fd/1", "root/etc/passwd", "cwd/.", "maps"))
+    return worst([*opens, tried(os.listdir, f"{folder}/map_files")])
 
 
 @TABLE.line("sibling-files", "reads, lists and writes another agent's folders", _HELD, tests=_CONTROL)

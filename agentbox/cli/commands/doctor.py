@@ -22,7 +22,8 @@ _FORMS = ("text", "json", "sarif", "junit")
 @click.command(
     name="doctor",
     epilog="Exit codes: 0 nothing is bad (notes and warnings may be there); 1 something is bad; 2 the manifest cannot be"
-    " read; 3 --fix without a terminal and without --yes.",
+    " read; 3 --fix without a terminal and without --yes; 8 --attack and no box runs. With --attack 1 says that a line was"
+    " not stopped, or could not be tried.",
 )
 @click.option("--fix", is_flag=True, help="Ask before each repair that can be made here, make it, and look again.")
 @click.option("--yes", "-y", is_flag=True, help="With --fix: consent to every repair.")
@@ -33,12 +34,17 @@ _FORMS = ("text", "json", "sarif", "junit")
     "--format", "form", type=click.Choice(_FORMS), default="text", show_default=True, help="How the result is written."
 )
 @click.pass_obj
-def command(cli: Cli, fix: bool, yes: bool, asked: str, form: str) -> int:
+def command(cli: Cli, fix: bool, yes: bool, attacked: bool, asked: str, form: str) -> int:
     """Say whether this host is fit for a box, and whether the box that runs is as its plan promises.
 
     Engine, compose, Nix, kernel, Landlock, seccomp, control groups, limits, memory, disk, ports,
     clocks, the state folder, what is left over, and each line of hardening with its CIS and PSS ids.
+
+    With --attack agents of the default profile try what a hostile one would, a line each, and the answer
+    says which layer stopped it. It takes a minute, uses up what it can, and harms nothing that it reaches.
     """
+    if attacked:
+        return _attack(cli, form)
     from agentbox.doctor.catalogue import examine
     from agentbox.doctor.repairing import repair
 
@@ -50,6 +56,22 @@ def command(cli: Cli, fix: bool, yes: bool, asked: str, form: str) -> int:
     card = examine(_host(cli, asked))
     if fix and repair(card, lambda question: yes or click.confirm(question, default=False, err=True), cli.out.note):
         card = examine(_host(cli, asked))
+    show(cli, card, form)
+    return card.exit_code
+
+
+def _attack(cli: Cli, form: str) -> int:
+    """Raises AgentboxError: exit 8 when no box runs, 1 when it starts no agents."""
+    from pathlib import Path
+
+    from agentbox.doctor.attacking import attack, facts_of
+    from agentbox.settings import Paths
+
+    record = cli.running_record()
+    paths = Paths(Path(record.root)) if record.root else Paths()
+    cli.out.note("agents of the box try to break out: about a minute")
+    with cli.client() as client:
+        card = attack(client, facts_of(_host(cli, record.engine).plan, paths))
     show(cli, card, form)
     return card.exit_code
 

@@ -1,0 +1,75 @@
+"""The table of the battery, how a reply is judged, and the archive that an agent runs."""
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from agentbox.attack.catalogue import BY_NAME, LINES
+from agentbox.attack.line import ABSENT, LAYERS, PASSED, Facts, Line, Neighbour
+from agentbox.attack.tries import call, each, tried, worst
+from agentbox.doctor import bundle
+from agentbox.doctor.attacking import judged
+from agentbox.settings import CHECKOUT
+
+
+def test_every_line_names_its_layers_and_tests() -> None:
+    """Layers are known ones, names are unique, and each named test exists."""
+    assert len(LINES) >= 70
+    assert len(BY_NAME) == len(LINES)
+    for line in LINES:
+        assert line.answers, line.name
+        assert set(line.answers.values()) <= set(LAYERS), line.name
+        assert PASSED not in line.answers
+        assert line.tests, line.name
+        for test in line.tests:
+            path, _, name = test.partition("::")
+            assert f"def {name}(" in (CHECKOUT / path).read_text(), test
+
+
+def outcome(line: Line, reply: str) -> str:
+    return judged(line, {line.name: reply}).state
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line.name)
+def test_only_a_known_reply_is_good(line: Line) -> None:
+    """What passed is bad; what was not tried, what is not there and what nobody gives is unknown, and fails the command."""
+    assert all(outcome(line, reply) == "good" for reply in line.answers)
+    assert outcome(line, PASSED) == "bad"
+    assert outcome(line, f"{ABSENT}nothing") == "unknown"
+    assert outcome(line, "EXFULL") == "unknown"
+    assert judged(line, {}).state == "unknown"
+
+
+def test_facts_cross_the_wire() -> None:
+    """As they were; what a newer caller knows more is left out."""
+    facts = Facts(neighbour=Neighbour(pid=7, home="/x"), secrets=("/a",), ports=(1, 2))
+    assert Facts.from_json({**json.loads(json.dumps(facts.to_json())), "newer": 1}) == facts
+
+
+def test_tries(tmp_path: Path) -> None:
+    """What passes and what is refused is told by name; one that passed among many is the worst."""
+    assert tried(int) == PASSED
+    assert tried(Path("/none").stat) == "ENOENT"
+    assert worst(["EACCES", PASSED, "EPERM"]) == PASSED
+    assert each(lambda _path: None, [str(tmp_path)]) == PASSED
+    assert call("ptrace", 0x4206, -1, 0, 0) in ("ESRCH", "EPERM", "EACCES")
+
+
+def test_the_archive_stands_alone() -> None:
+    """Isolated, without this checkout or any package, it tries a line; and it is the same twice."""
+    assert bundle.archive() == bundle.archive()
+    names = zipfile.ZipFile(io.BytesIO(bundle.archive())).namelist()
+    assert all(name.startswith("agentbox/") for name in names)
+    words = bundle.argv(json.dumps(Facts().to_json()), "files.init-environment", "files.secrets")
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", *words[2:]], input=bundle.archive(), capture_output=True, check=False, cwd="/"
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = {row["line"]: row["reply"] for row in map(json.loads, done.stdout.splitlines())}
+    assert found["files.secrets"] == f"{ABSENT}nothing to try it on"
+    assert set(found) == {"files.init-environment", "files.secrets"}
