@@ -28,19 +28,15 @@ TOKEN = "a-token-from-outside-0123456789"
 
 def programs() -> tuple[Program, ...]:
     """The programs that a default box has."""
-    ours = {
-        name: Program(
-            name=name, priority=priority, argv=(PYTHON, "-I", "-m", module), required=True, ready=Ready(by="notify"),
-            stop_seconds=seconds,
-        )
-        for name, priority, module, seconds in (
-            ("management-api", 10, "agentbox.api", 11), ("gateway", 20, "agentbox.gateway", 2),
-            ("agent-host", 30, "agentbox.agents", 8),
-        )
-    }  # fmt: skip
+    modules = (("management-api", 10, "api", 11), ("gateway", 20, "gateway", 2), ("agent-host", 30, "agents", 8))
+    ours = [
+        Program(name=name, priority=priority, argv=(PYTHON, "-I", "-m", f"agentbox.{module}"), required=True,
+                ready=Ready(by="notify"), stop_seconds=seconds)
+        for name, priority, module, seconds in modules
+    ]  # fmt: skip
     return (
         once("bootstrap", 5, "agentbox.boot", env={"AGENTBOX_BOOTSTRAP_STAGE": "B"}),
-        *ours.values(),
+        *ours,
         once("bootstrap-seal", 99, "agentbox.boot.seal", required=False),
     )
 
@@ -48,13 +44,8 @@ def programs() -> tuple[Program, ...]:
 def plan() -> Plan:
     """A small plan with real slots."""
     api = Api(
-        port=free_port(),
-        publish_address="127.0.0.1",
-        auth="token",
-        max_body=1 << 20,
-        public_base="",
-        token_env="BOX_TOKEN",
-    )
+        port=free_port(), publish_address="127.0.0.1", auth="token", max_body=1 << 20, public_base="", token_env="BOX_TOKEN",
+    )  # fmt: skip
     watch = Observability(metrics_port=free_port(), publish_address="127.0.0.1", otlp_endpoint="", log_level="info")
     return replace(make_plan(api.port, programs()), api=api, observability=watch, slots=SLOTS, limits=LIMITS)
 
@@ -99,9 +90,8 @@ def sealed() -> Iterator[Sealed]:
 def test_a_sealed_box_is_ready_and_says_why(sealed: Sealed) -> None:
     """The body of a ready answer, member by member; the evidence is the sentinel's own hash."""
     body = ask(sealed.plan.api.port, "GET /ready HTTP/1.1").json()
-    assert list(body) == [
-        "ready", "since", "requirements", "degraded", "boot_id", "plan_digest", "checked_at", "evidence",
-    ]  # fmt: skip
+    members = "ready since requirements degraded boot_id plan_digest checked_at evidence"
+    assert list(body) == members.split()
     assert body["requirements"] == ["bootstrap.done", "adapters:healthy", "paths:accessible", "sandbox:proven"]
     assert body["evidence"]["sandbox"]["passed"] == body["evidence"]["sandbox"]["rules"] == len(RULES)
     assert body["plan_digest"] == sealed.plan.digest
@@ -303,9 +293,8 @@ def test_a_slow_slot_holds_ready_and_not_livez() -> None:
 def test_a_second_box_on_the_volume_is_told(sealed: Sealed) -> None:
     """Another API on the same state: exit 7 and a sentence; the first one is not disturbed."""
     env = {"AGENTBOX_PREFIX": str(sealed.box.paths.prefix), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(
-        [sys.executable, "-I", "-m", "agentbox.api"], env=env, capture_output=True, timeout=20, check=False
-    )
+    argv = [sys.executable, "-I", "-m", "agentbox.api"]
+    done = subprocess.run(argv, env=env, capture_output=True, timeout=20, check=False)
     assert done.returncode == 7
     assert b"another box has it locked" in done.stderr
     assert sealed.ready()

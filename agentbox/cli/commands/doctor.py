@@ -26,6 +26,7 @@ _FORMS = ("text", "json", "sarif", "junit")
     " not stopped, or could not be tried.",
 )
 @click.option("--fix", is_flag=True, help="Ask before each repair that can be made here, make it, and look again.")
+@click.option("--attack", "attacked", is_flag=True, help="Instead: let agents of the running box try to break out.")
 @click.option("--yes", "-y", is_flag=True, help="With --fix: consent to every repair.")
 @click.option(
     "--engine", "asked", type=click.Choice(NAMES), default="auto", show_default=True, help="What would run the box."
