@@ -30,6 +30,7 @@ NOT_RUN: Final = "canary"
 WEAK: Final = "weak-canary"  # test hook: a file in the box's run folder that names what the canary's sandbox lacks
 _SAID: Final = 1 << 16  # bytes
 _END_SECONDS: Final = 3.0
+_HOOK_SECONDS: Final = 0.2
 _RULE_OF: Final = {"filesystem": ("read", "write"), "signals": ("signal",)}  # what `allow_degraded` may give up
 log = structlog.get_logger()
 
@@ -40,6 +41,7 @@ class Canaries:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._grown = asyncio.Event()
+        self._weak = ""  # what the last run's hook said
         self.report = CanaryReport(revision=secrets.randbits(40))
 
     async def run(self) -> None:
@@ -47,8 +49,7 @@ class Canaries:
         while True:
             failed, rules = await self.look()
             await self._publish(failed, rules)
-            pause = AGAIN_SECONDS if failed == (NOT_RUN,) else EVERY_SECONDS / self._host.config.clock_scale
-            await asyncio.sleep(pause)
+            await self._sleep(AGAIN_SECONDS if failed == (NOT_RUN,) else EVERY_SECONDS)
 
     async def grows(self) -> None:
         """Returns after the next run."""
@@ -98,17 +99,30 @@ class Canaries:
 
     def _weakened(self, launch: Launch, bait: Bait) -> Launch:
         """The launch itself, but where a test of a box with hooks asks for a sandbox that does not hold."""
-        if not self._host.config.test_hooks or launch.confinement is None:
-            return launch
-        try:
-            what = (self._host.config.paths.run / WEAK).read_text(encoding="ascii").strip()
-        except FileNotFoundError:
+        self._weak = what = self._asked_weak()
+        if not what or launch.confinement is None:
             return launch
         given = {"read": "r", "write": "wm"}.get(what)
         if given is None:
             return replace(launch, confinement=None)
         more = (*launch.confinement.grants, Grant(str(bait.folder), given))
         return replace(launch, confinement=replace(launch.confinement, grants=more))
+
+    def _asked_weak(self) -> str:
+        try:
+            return (
+                (self._host.config.paths.run / WEAK).read_text(encoding="ascii") if self._host.config.test_hooks else ""
+            )
+        except FileNotFoundError:
+            return ""
+
+    async def _sleep(self, seconds: float) -> None:
+        """Until the next run; in a box with hooks no longer than until the hook changes."""
+        step = _HOOK_SECONDS if self._host.config.test_hooks else seconds
+        for _ in range(round(seconds / step)):
+            await asyncio.sleep(step)
+            if self._asked_weak() != self._weak:
+                return
 
     async def _publish(self, failed: tuple[str, ...], rules: int) -> None:
         before, self.report = self.report, replace(

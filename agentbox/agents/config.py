@@ -32,7 +32,7 @@ class HostConfig:
     grace_seconds: float = 5
     log_level: str = "info"
     dev: bool = False
-    clock_scale: float = 1  # waits before a restart and between canaries are divided by it; a test hook
+    clock_scale: float = 1  # waits before a restart are divided by it; a test hook
     test_hooks: bool = False
     keep_ended: int = 200  # agents that ended, with their output
     keep_output: int = 256 << 20  # bytes of output of agents that ended

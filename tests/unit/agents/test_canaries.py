@@ -17,6 +17,7 @@ from agentbox.agents.store import Store
 from agentbox.sandbox.canary import ALLOWED, DENIED, RULES
 from agentbox.settings import Paths
 from agentbox.testing.agent_host import LIMITS
+from agentbox.testing.contracts.orchestrator_lab import until_async
 
 
 @pytest_asyncio.fixture
@@ -73,9 +74,12 @@ async def test_a_run_that_takes_too_long_is_no_pass(host: Host, monkeypatch: pyt
     assert list(host.config.paths.branches.iterdir()) == []
 
 
+async def _told(host: Host, count: int) -> bool:
+    return len(await host.store.record(0, 10)) >= count
+
+
 async def test_reports_and_events_follow_the_runs(host: Host) -> None:
     """A report a run, with a revision of its own; an event when it falls, and one when it rises."""
-    host.config = replace(host.config, clock_scale=10_000)
     hook = host.config.paths.run / WEAK
     hook.write_text("read")
     canaries = Canaries(host)
@@ -86,8 +90,7 @@ async def test_reports_and_events_follow_the_runs(host: Host) -> None:
                 await canaries.grows()
             first = canaries.report
             hook.unlink()
-            while len(await host.store.record(0, 10)) < 2:
-                await canaries.grows()
+            await until_async(lambda: _told(host, 2), "two events")
     finally:
         task.cancel()
         await asyncio.wait([task])

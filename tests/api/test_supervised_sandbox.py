@@ -1,0 +1,29 @@
+"""Canaries in a real box below a prefix: what `/ready` says of the sandbox, by real agents' sandboxes."""
+
+import os
+import signal
+from dataclasses import replace
+
+from helpers import until
+from test_supervised import plan, started
+
+from agentbox.agents.canaries import WEAK
+
+
+def test_a_sandbox_that_does_not_hold_unreadies_the_box() -> None:
+    """The rule is named by the next canary, agents and slots work on, the journal says both turns; mended, the box is ready
+    again in the same boot. A kill of agent-host while it holds adds no word of the sandbox."""
+    with started(replace(plan(), test_hooks=True)) as running:
+        before = running.client.ready()
+        hook = running.box.paths.run / WEAK
+        hook.write_text("read")
+        until(lambda: running.client.ready().missing == ("sandbox:read not enforced",))
+        hook.unlink()
+        until(running.ready)
+        assert running.client.ready().boot_id == before.boot_id
+        told = running.client.call("read_events", query={"types": "sandbox.*"})["events"]
+        assert [(one["type"], one["agent_id"]) for one in told] == [("sandbox.failed", None), ("sandbox.proven", None)]
+        os.kill(running.pid("agent-host"), signal.SIGKILL)
+        fallen = until(lambda: running.client.ready().missing)
+        assert not [text for text in fallen if text.startswith("sandbox:")]
+        until(running.ready)
