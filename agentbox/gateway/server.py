@@ -7,6 +7,8 @@ from agentbox.gateway.app import App, absent
 from agentbox.gateway.authority import Authority
 from agentbox.gateway.config import GatewayConfig
 from agentbox.gateway.front import Front
+from agentbox.gateway.proxy.proxy import Proxy
+from agentbox.gateway.proxy.resolve import Resolver
 from agentbox.plan.network import LOOPBACK
 from agentbox.serving import Asgi, Bounds, Listener, Make, bind
 
@@ -20,8 +22,9 @@ _LAST_WORDS = 0.5  # seconds in which answers under way may end
 class Server:
     """Serves from `open` to `close`."""
 
-    def __init__(self, config: GatewayConfig, authority: Authority) -> None:
-        self._config, self._authority = config, authority
+    def __init__(self, config: GatewayConfig, authority: Authority, resolver: Resolver | None = None) -> None:
+        """`resolver` finds addresses of names; by default the host's."""
+        self._proxy = Proxy(config, authority, resolver)
         self.models = _models(config, authority)
         llm: Asgi = (
             absent("models", "[providers] names no endpoint that is enabled") if self.models is None else self.models
@@ -39,15 +42,18 @@ class Server:
         if self.models is not None:
             await self.models.open()
         await self._listener.open()
+        self._keeping = asyncio.create_task(self._proxy.spent.keep(), name="spent")
 
     async def close(self) -> None:
         """Cuts what does not end by itself."""
+        self._keeping.cancel()
+        await self._proxy.close()
         await self._listener.close(_LAST_WORDS)
         if self.models is not None:
             await self.models.close()
 
     def _front(self, http: Make) -> asyncio.Protocol:
-        return Front(http, http)
+        return Front(http, self._proxy.connection)
 
 
 def _models(config: GatewayConfig, authority: Authority) -> "LlmApp | None":

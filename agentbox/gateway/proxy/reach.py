@@ -1,0 +1,39 @@
+"""`[egress]` and `limits.egress` as they are in force now: live, so an applied manifest holds for the next connection."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentbox.gateway.config import GatewayConfig
+from agentbox.manifest.patterns.hosts import HostPattern
+from agentbox.supervision.boot_record import load_plan
+
+_GIB = 1 << 30
+
+
+class Reach:
+    """Looks whether another plan was applied, and reads it then."""
+
+    def __init__(self, config: GatewayConfig) -> None:
+        self._file = config.paths.applied_plan
+        self._seen = self._mark()
+        self._take(config.plan.reach, config.plan.limits)
+
+    def look(self) -> None:
+        """Takes over what was applied since. Raises AgentboxError for a plan that cannot be read."""
+        mark = self._mark()
+        if mark and mark != self._seen:
+            plan = load_plan(self._file)
+            self._take(plan.reach, plan.limits)
+            self._seen = mark
+
+    def _take(self, table: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
+        self.private = tuple(HostPattern.parse(text) for text in table.get("allow_private", ()))
+        self.connect_seconds = float(table.get("connect_timeout_seconds", 10))
+        self.max_connections = int(table.get("max_connections", 64))
+        self.bytes = int(limits.get("egress", _GIB))  # in 24 hours, of an agent without a limit of its own
+
+    def _mark(self) -> int:
+        try:
+            return self._file.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0

@@ -1,0 +1,242 @@
+"""Plain HTTP through a real gateway: what is sent on, what is brought back, and what is refused."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from agentbox.testing.gateway_room import TOKEN, Room, served
+from agentbox.testing.told_authority import right
+
+Start = Callable[..., Awaitable[Room]]
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+AUTH = f"Proxy-Authorization: Bearer {TOKEN}\r\n"
+
+
+def answering(answer: bytes, seen: list[bytes], length: int = 0) -> Talk:
+    """A server that keeps the head and `length` bytes of a body, and answers these bytes."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.readuntil(b"\r\n\r\n") + await reader.readexactly(length))
+        writer.write(answer)
+        await writer.drain()
+
+    return talk
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+
+
+async def test_a_request_is_written_anew(room: Room) -> None:
+    """Host is the target's, hop-by-hop and proxy headers are gone, those that Connection names too; one length."""
+    seen: list[bytes] = []
+    async with served(answering(OK, seen, 3)) as port:
+        said = await room.say(
+            f"POST http://127.0.0.1:{port}/a?b=c HTTP/1.1\r\nHost: elsewhere.example\r\n{AUTH}Connection: X-Mine, close\r\n"
+            f"X-Mine: 1\r\nX-Kept: yes\r\nTE: trailers\r\nUpgrade: h2c\r\nKeep-Alive: 5\r\nProxy-Connection: x\r\n"
+            f"Content-Length: 3\r\n\r\nabc".encode()
+        )
+    assert said.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert said.endswith(b"\r\n\r\nhi")
+    assert seen == [
+        f"POST /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Kept: yes\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc".encode()
+    ]
+
+
+async def test_an_answer_is_written_anew(room: Room) -> None:
+    """Both framings in one: the chunks count, and one framing goes on; headers of the connection stay behind."""
+    answer = (
+        b"HTTP/1.1 200 Fine\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\nConnection: X-Hop\r\nX-Hop: 1\r\nX-End: 2\r\n"
+        b"Proxy-Authenticate: Basic\r\n\r\n2\r\nhi\r\n0\r\nX-Trailer: 1\r\n\r\n"
+    )
+    async with served(answering(answer, [])) as port:
+        said = await room.say(
+            f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}Connection: close\r\n\r\n".encode()
+        )
+    head, _, body = said.partition(b"\r\n\r\n")
+    names = {line.partition(b":")[0].lower() for line in head.split(b"\r\n")[1:]}
+    assert (names, body) == ({b"x-end", b"transfer-encoding", b"connection"}, b"2\r\nhi\r\n0\r\n\r\n")
+
+
+async def test_requests_one_after_another_on_one_connection(room: Room) -> None:
+    """Each to its own target, pipelined; each is judged by itself."""
+    async with served(answering(OK, [])) as one, served(answering(OK, [])) as other:
+        room.authority.give("one", [right("net", "connect", f"127.0.0.1:{one}")])
+        get = f"GET http://127.0.0.1:{one}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n"
+        said = await room.say(f"{get}{get}{get.replace(str(one), str(other))}{get}".encode())
+    assert [part[:3] for part in said.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"403"]
+
+
+async def test_method_and_path_are_asked_for(room: Room) -> None:
+    """A right for GET below /pub lets nothing else through, however the path is spelled."""
+    seen: list[bytes] = []
+    async with served(answering(OK, seen)) as port:
+        room.authority.give("one", [right("net", "connect", f"127.0.0.1:{port}", methods=("GET",), paths=("/pub/*",))])
+
+        async def code(method: str, path: str) -> bytes:
+            said = f"{method} http://127.0.0.1:{port}{path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n{AUTH}\r\n"
+            return (await room.say(said.encode()))[9:12]
+
+        assert await code("GET", "/pub/x?q=/../y") == b"200"
+        for method, path in (("POST", "/pub/x"), ("GET", "/pub/../etc"), ("GET", "/pub/%2e%2e/etc"), ("GET", "/pub//x"),
+                             ("GET", "/pub\\x"), ("GET", "/private"), ("get", "/pub/x")):  # fmt: skip
+            assert await code(method, path) in (b"403", b"400"), path
+        assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "403"  # a tunnel shows neither
+    assert len(seen) == 1
+
+
+async def test_a_redirect_is_the_clients_next_request(start: Start) -> None:
+    """To the metadata address: 302 comes back as it is, and the request that follows it is refused."""
+    answer = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest/\r\nContent-Length: 0\r\n\r\n"
+    async with served(answering(answer, [])) as port:
+        room = await start(allow_private=[f"127.0.0.1:{port}"])
+        first = await room.say(f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode())
+        assert first.startswith(b"HTTP/1.1 302 ")
+    for host in (
+        "169.254.169.254",
+        "[::ffff:169.254.169.254]",
+        "[::ffff:a9fe:a9fe]",
+        "2852039166",
+        "0xa9fea9fe",
+        "0251.0376.0251.0376",
+    ):
+        said = await room.say(f"GET http://{host}/latest/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode())
+        assert said[9:12] in (b"403", b"400"), host
+        assert b"169.254.169.254" in said or b"four decimal numbers" in said
+    assert set(room.rules) == {"address:link-local", "address spelling"}
+
+
+SMUGGLING = {
+    "two lengths": "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
+    "one length twice": "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+    "a list of lengths": "Content-Length: 3, 3\r\n\r\nabc",
+    "length and chunks": "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunks twice": "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "two codings": "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "a coding of another name": "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "a coding with a tab": "Transfer-Encoding:\tchunked\x0b\r\n\r\n0\r\n\r\n",
+    "a space before the colon": "Content-Length : 3\r\n\r\nabc",
+    "a coding with a space before the colon": "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "a signed length": "Content-Length: +3\r\n\r\nabc",
+    "a length in hex": "Content-Length: 0x3\r\n\r\nabc",
+    "a negative length": "Content-Length: -1\r\n\r\n",
+    "an enormous length": "Content-Length: 99999999999999999999\r\n\r\n",
+    "a folded line": "X-A: b\r\n c\r\n\r\n",
+    "a folded coding": "Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+    "a bare LF": "X-A: b\nContent-Length: 3\r\n\r\nabc",
+    "a bare CR": "X-A: b\rContent-Length: 3\r\n\r\nabc",
+    "a NUL": "X-A: b\0\r\n\r\n",
+    "two hosts": "Host: other.example\r\n\r\n",
+    "a name with a space": "X A: b\r\n\r\n",
+    "a line without a colon": "nonsense\r\n\r\n",
+    "a chunk of no hex size": "Transfer-Encoding: chunked\r\n\r\n0x3\r\nabc\r\n0\r\n\r\n",
+    "a chunk that ends in a bare LF": "Transfer-Encoding: chunked\r\n\r\n3\nabc\n0\n\n",
+    "a chunk longer than it says": "Transfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
+    "a chunk size without end": "Transfer-Encoding: chunked\r\n\r\n" + "f" * 40 + "\r\n",
+}
+
+
+@pytest.mark.parametrize("case", SMUGGLING)
+async def test_what_two_parsers_may_read_in_two_ways_is_refused(room: Room, case: str) -> None:
+    """400 or 501, the connection is closed, and no second request comes out of it at the target."""
+    seen: list[bytes] = []
+    async with served(answering(OK, seen)) as port:
+        smuggled = f"GET http://127.0.0.1:{port}/smuggled HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n"
+        said = await room.say(
+            f"POST http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}{SMUGGLING[case]}{smuggled}".encode("latin-1")
+        )
+    assert said[9:12] in (b"400", b"501"), said
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert all(b"smuggled" not in head for head in seen)
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["GET http://127.0.0.1/ HTTP/1.1\r\n", "GET  http://127.0.0.1/ HTTP/1.1", "GET http://127.0.0.1/ HTTP/2.0", "GET http://127.0.0.1/",
+     "G\x00T http://127.0.0.1/ HTTP/1.1", "GET http://127.0.0.1/ HTTP/1.1 x", "GET http://127.0.0.1:99999/ HTTP/1.1",
+     "GET https://127.0.0.1/ HTTP/1.1", "GET ws://127.0.0.1/ HTTP/1.1", "CONNECT http://127.0.0.1/ HTTP/1.1", "CONNECT / HTTP/1.1"],
+)  # fmt: skip
+async def test_odd_first_lines(room: Room, first: str) -> None:
+    """Refused as requests, or read as one with no Host; nothing hangs."""
+    said = await room.say(f"{first}\r\n{AUTH}\r\n".encode("latin-1"))
+    assert said[9:12] in (b"400", b"501"), said
+
+
+async def test_a_slow_head_is_cut_and_holds_up_nobody(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 strangers drip; the oldest give way, and an agent is served at once meanwhile; the rest end at their time."""
+    monkeypatch.setattr("agentbox.gateway.proxy.session.HEAD_SECONDS", 2.0)
+    dripping = [await asyncio.open_connection("127.0.0.1", room.port) for _ in range(300)]
+    for _, writer in dripping:
+        writer.write(b"GET http://x/ HTTP/1.1\r\nA: b")
+    async with served(answering(OK, [])) as port:
+        began = time.monotonic()
+        said = await room.say(f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode())
+        assert said.endswith(b"hi")
+        assert time.monotonic() - began < 1
+    async with asyncio.timeout(6):
+        rest = await asyncio.gather(*(reader.read() for reader, _ in dripping), return_exceptions=True)
+    assert sum(isinstance(one, bytes) and one.startswith(b"HTTP/1.1 408") for one in rest) >= 200
+    for _, writer in dripping:
+        writer.close()
+
+
+async def test_a_head_without_end_is_431(room: Room) -> None:
+    """Of 1 MiB in one header, and in many."""
+    for flood in ("X: " + "a" * (1 << 20), "X: a\r\n" * 200_000):
+        said = await room.say(f"GET http://127.0.0.1/ HTTP/1.1\r\nHost: x\r\n{AUTH}{flood}\r\n\r\n".encode())
+        assert said.startswith(b"HTTP/1.1 431 ")
+
+
+async def test_an_answer_that_is_no_http_is_502(room: Room) -> None:
+    """Nonsense, two lengths, a switch of protocols that nobody asked for, a head without end, and silence."""
+    for answer in (b"SSH-2.0-x\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", b"",
+                   b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000):  # fmt: skip
+        async with served(answering(answer, [])) as port:
+            said = await room.say(f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode())
+        assert said.startswith(b"HTTP/1.1 502 "), (answer[:40], said[:60])
+
+
+async def test_a_large_body_passes_both_ways_at_the_pace_of_the_slower(room: Room) -> None:
+    """32 MiB up and down, byte for byte, and a client that waits for 100 Continue is told to go on."""
+    size = 32 << 20
+
+    async def back(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        body = await reader.readexactly(size)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + body)  # its end is the connection's
+        await writer.drain()
+
+    async with served(back) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", room.port)
+        writer.write(f"PUT http://127.0.0.1:{port}/ HTTP/1.0\r\n{AUTH}Content-Length: {size}\r\n\r\n".encode())
+        writer.write(bytes(range(256)) * (size >> 8))
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ")
+        assert await reader.read() == bytes(range(256)) * (size >> 8)
+    seen: list[bytes] = []
+    async with served(answering(OK, seen, 2)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", room.port)
+        writer.write(
+            f"PUT http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}Content-Length: 2\r\nExpect: 100-continue\r\n\r\n".encode()
+        )
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
+        writer.write(b"ok")
+        assert (await reader.readuntil(b"hi")).startswith(b"HTTP/1.1 200 ")
+    assert seen[0].endswith(b"\r\n\r\nok")
+    assert b"Expect" not in seen[0]
+
+
+async def test_head_and_304_have_no_body(room: Room) -> None:
+    """The length that is told stays, and the next answer on the connection is the next answer."""
+    for method, answer in (
+        ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"),
+        ("GET", b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n"),
+    ):
+        async with served(answering(answer, [])) as port, served(answering(OK, [])) as other:
+            said = await room.say(
+                f"{method} http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n"
+                f"GET http://127.0.0.1:{other}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode()
+            )
+        assert said.split(b"\r\n\r\n")[-1] == b"hi"
+        assert said.count(b"HTTP/1.1 ") == 2

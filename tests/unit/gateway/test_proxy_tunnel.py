@@ -1,0 +1,231 @@
+"""Tunnels through a real gateway to real sockets."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from agentbox.testing.gateway_room import Room, served
+from agentbox.testing.told_authority import right
+
+Start = Callable[..., Awaitable[Room]]
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """All that comes, back, and its end after its end."""
+    while data := await reader.read(1 << 16):
+        writer.write(data)
+        await writer.drain()
+
+
+async def gone(reader: asyncio.StreamReader) -> bool:
+    """Waits for the end; False if anything comes before it."""
+    try:
+        return await reader.read(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+async def test_bytes_pass_both_ways_and_a_half_close_stays_half(room: Room) -> None:
+    """The client ends its way; what the server says afterwards still arrives."""
+
+    async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        said = await reader.read()
+        await asyncio.sleep(0.1)
+        writer.write(b"after your end: " + said)
+
+    async with served(late) as port:
+        reader, writer, line = await room.open(f"127.0.0.1:{port}")
+        assert line == "HTTP/1.1 200 Connection established"
+        writer.write(b"hello")
+        writer.write_eof()
+        assert await reader.read() == b"after your end: hello"
+
+
+async def test_what_comes_with_the_head_is_not_lost(room: Room) -> None:
+    """A client that does not wait for the 200."""
+    async with served(echo) as port:
+        head = f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic YWdlbnQ6YS10b2tlbi1vZi1hbi1hZ2VudA==\r\n\r\n"
+        assert (await room.say(head.encode() + b"early")).endswith(b"\r\n\r\nearly")
+
+
+async def test_without_a_token_nothing_is_looked_up(room: Room) -> None:
+    """407 with a challenge; an unknown token, another name and another scheme are no better."""
+    for header in ("", "Proxy-Authorization: Bearer wrong\r\n", "Proxy-Authorization: Basic b3RoZXI6YS10b2tlbi1vZi1hbi1hZ2VudA==\r\n",
+                   "Proxy-Authorization: Digest x\r\n", "Authorization: Bearer a-token-of-an-agent\r\n"):  # fmt: skip
+        said = await room.say(f"CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n{header}\r\n".encode())
+        assert said.startswith(b"HTTP/1.1 407 ")
+        assert b'Proxy-Authenticate: Basic realm="agentbox"' in said
+    assert room.names.asked == []
+
+
+async def test_a_target_outside_of_the_rights_is_403_and_counted(room: Room) -> None:
+    """The rule and a way out are named; the name is not looked up."""
+    room.authority.give("one", [right("net", "connect", "*.example.com:443")])
+    _, _, line = await room.open("example.org:443")
+    assert line == "HTTP/1.1 403 Forbidden"
+    assert room.authority.refusals == [("one", "proxy", "net connect")]
+    assert room.names.asked == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "rule"),
+    [
+        (["127.0.0.1"], "address:loopback"),
+        (["::ffff:127.0.0.1"], "address:loopback"),
+        (["169.254.169.254"], "address:link-local"),
+        (["64:ff9b::a9fe:a9fe"], "address:link-local"),
+        (["2002:7f00:1::"], "address:transition"),
+        (["10.0.0.1"], "address:private"),
+        (["93.184.216.34", "10.0.0.1"], "address:private"),
+        (["0.0.0.0"], "address:unspecified"),
+    ],
+)
+async def test_a_name_that_leads_inside(start: Start, answers: list[str], rule: str) -> None:
+    """However the address is spelled, and also where only one of several is inside."""
+    room = await start(allow_private=[])
+    room.names.told["evil.example"] = [answers]
+    _, _, line = await room.open("evil.example:443")
+    assert line == "HTTP/1.1 403 Forbidden"
+    assert room.rules == [rule]
+
+
+async def test_a_rebinding_name_is_looked_up_once(start: Start) -> None:
+    """The first answer is exempt and connected to; the second, metadata, would never be asked for. When it is, it is refused."""
+    async with served(echo) as port:
+        room = await start(allow_private=[f"127.0.0.1:{port}"])
+        room.names.told["rebinds.example"] = [["127.0.0.1"], ["169.254.169.254"]]
+        reader, writer, line = await room.open(f"rebinds.example:{port}")
+        assert (line[9:12], room.names.asked) == ("200", ["rebinds.example"])
+        writer.write(b"x")
+        assert await reader.read(1) == b"x"
+        _, _, line = await room.open(f"rebinds.example:{port}")
+        assert (line[9:12], room.rules) == ("403", ["address:link-local"])
+
+
+async def test_a_right_that_is_taken_back_cuts_the_open_tunnel_at_once(room: Room) -> None:
+    """Within 100 ms, while the other right's tunnel goes on; an agent that ends loses all."""
+    async with served(echo) as kept, served(echo) as lost:
+        both = [right("net", "connect", f"127.0.0.1:{port}") for port in (kept, lost)]
+        room.authority.give("one", both)
+        stays, goes = await room.open(f"127.0.0.1:{kept}"), await room.open(f"127.0.0.1:{lost}")
+        began = time.monotonic()
+        room.authority.give("one", both[:1])
+        assert await gone(goes[0])
+        assert time.monotonic() - began < 0.1
+        stays[1].write(b"x")
+        assert await stays[0].readexactly(1) == b"x"
+        assert room.rules == ["net connect"]
+        room.authority.end("one")
+        assert await gone(stays[0])
+
+
+async def test_connections_of_an_agent_are_counted(start: Start) -> None:
+    """One more than egress.max_connections is 429; another agent has its own; one that is closed makes room."""
+    async with served(echo) as port:
+        room = await start(max_connections=2)
+        room.authority.add("two", "another", [right("net", "connect", "*:*")])
+        first, _ = await room.open(f"127.0.0.1:{port}"), await room.open(f"127.0.0.1:{port}")
+        assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "429"
+        assert room.rules == ["limit:connections"]
+        assert (await room.open(f"127.0.0.1:{port}", "another"))[2][9:12] == "200"
+        first[1].close()
+        async with asyncio.timeout(5):
+            while (await room.open(f"127.0.0.1:{port}"))[2][9:12] != "200":
+                await asyncio.sleep(0.01)
+
+
+async def _many(
+    move: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+) -> None:
+    for _ in range(100):
+        await move(reader, writer)
+
+
+async def _there_and_back(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(bytes(50_000))
+    await writer.drain()
+    await reader.readexactly(50_000)
+
+
+async def test_bytes_are_counted_across_a_restart_and_the_limit_cuts(start: Start) -> None:
+    """A million in 24 hours: the tunnel is cut when they are gone, and the next is refused, by another process too."""
+    async with served(echo) as port:
+        room = await start({"egress": 1_000_000})
+        reader, writer, _ = await room.open(f"127.0.0.1:{port}")
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await _many(_there_and_back, reader, writer)
+        assert room.rules == ["limit:egress"]
+        assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "429"
+        await room.server.close()
+        again = Room.__new__(Room)
+        again.__dict__.update(room.__dict__)
+        again.server = type(room.server)(room.config, room.authority, room.names)
+        await again.server.open()
+        try:
+            assert (await again.open(f"127.0.0.1:{port}"))[2][9:12] == "429"
+        finally:
+            await again.server.close()
+
+
+async def test_two_hundred_tunnels_at_once(start: Start) -> None:
+    """Each has its own bytes."""
+    room = await start(max_connections=200)
+
+    async def one(number: int, port: int) -> bool:
+        reader, writer, line = await room.open(f"127.0.0.1:{port}")
+        said = number.to_bytes(2, "big") * 20_000
+        writer.write(said)
+        writer.write_eof()
+        found = line[9:12] == "200" and await reader.read() == said
+        writer.close()
+        return found
+
+    async with served(echo) as port, asyncio.timeout(30):
+        assert all(await asyncio.gather(*(one(number, port) for number in range(200))))
+
+
+async def test_a_target_that_does_not_answer_is_504(start: Start) -> None:
+    """A listener whose queue is full; and a name server that says nothing."""
+    room = await start(connect_timeout_seconds=1)
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        port = full.getsockname()[1]
+        fillers = [socket.socket() for _ in range(3)]
+        for filler in fillers:
+            filler.setblocking(False)
+            filler.connect_ex(("127.0.0.1", port))
+        assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "504"
+        for filler in fillers:
+            filler.close()
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        assert (await room.open(f"127.0.0.1:{nobody.getsockname()[1]}"))[2][9:12] == "502"
+    assert (await room.open("nowhere.example:443"))[2][9:12] == "502"
+    assert room.rules == []
+
+
+async def test_a_host_that_waits_for_approval_is_refused(room: Room) -> None:
+    """No approval was given: rights alone do not open it."""
+    room.authority.add("asks", "asking", [right("net", "connect", "*:*")], approval_required=("host:*.example.com",))
+    assert (await room.open("a.example.com:443", "asking"))[2][9:12] == "403"
+    assert room.rules == ["approval host"]
+
+
+async def test_the_tunnel_ends_when_nobody_says_anything() -> None:
+    """By the clock of the tunnel alone."""
+    from agentbox.gateway.proxy.tunnel import tunnel
+    from agentbox.gateway.proxy.wire import Wire
+
+    loop, pairs = asyncio.get_running_loop(), [socket.socketpair() for _ in range(2)]
+    wires = [(await loop.create_connection(Wire, sock=ours))[1] for ours, _ in pairs]
+    with pytest.raises(TimeoutError):
+        await tunnel(wires[0], wires[1], lambda _count: None, idle=0.05)
+    for wire, (_, theirs) in zip(wires, pairs, strict=True):
+        wire.cut()
+        theirs.close()

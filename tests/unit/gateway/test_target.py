@@ -1,0 +1,103 @@
+"""From what a client writes to one target, and which addresses are refused."""
+
+import ipaddress
+
+import pytest
+
+from agentbox.gateway.proxy.addresses import exempt, kind
+from agentbox.gateway.proxy.answers import Sorry
+from agentbox.gateway.proxy.target import Target, of_connect, of_url
+from agentbox.manifest.patterns.hosts import HostPattern
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("Example.COM:443", "example.com:443"),
+        ("example.com.:443", "example.com:443"),
+        ("bücher.example:443", "xn--bcher-kva.example:443"),
+        ("１２７.0.0.1:80", "127.0.0.1:80"),
+        ("[2001:DB8:0:0::1]:443", "[2001:db8::1]:443"),
+        ("[::ffff:10.0.0.1]:443", "10.0.0.1:443"),
+        ("under_score.example:1", "under_score.example:1"),
+    ],
+)
+def test_one_form(said: str, value: str) -> None:
+    """Case, a dot at the end, other scripts and long forms of addresses all come to one."""
+    assert of_connect(said).value == value
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "example.com", "example.com:0", "example.com:65536", "example.com:+1", "example.com: 1", ":443", "[::1:443",
+        "[fe80::1%eth0]:443", "::1:443", "a b:443", "a\u0000b:443", "ex%61mple.com:443", "-a.example:443", "a..b:443",
+        "user@host:443", "[nonsense]:443", "example.com:443/", "host:443:443", "٣.example:٤٤٣",
+    ],
+)  # fmt: skip
+def test_no_target(said: str) -> None:
+    """400 for what is no name, no address or no port."""
+    with pytest.raises(Sorry) as caught:
+        of_connect(said)
+    assert caught.value.status == 400
+
+
+@pytest.mark.parametrize(
+    "host", ["2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.1", "0177.0.0.1", "1.2.3.4.5", "0"]
+)
+def test_odd_spellings_of_an_address_are_no_address(host: str) -> None:
+    """Decimal, octal, hex and shortened forms, which a resolver would take."""
+    for read, said in ((of_connect, f"{host}:80"), (of_url, f"http://{host}/")):
+        with pytest.raises(Sorry) as caught:
+            read(said)
+        assert caught.value.rule == "address spelling"
+
+
+def test_of_a_url() -> None:
+    """Host, port and path; the Host header has the port only where it is not the scheme's."""
+    found = of_url("http://EXAMPLE.com?a=1")
+    assert (found.value, found.path, found.host_header) == ("example.com:80", "/?a=1", "example.com")
+    assert of_url("HTTP://[::ffff:8.8.8.8]:8080/x").host_header == "8.8.8.8:8080"
+    for said in (
+        "https://a/",
+        "http:a",
+        "ftp://a/",
+        "http://u:p@a/",
+        "http://a/b#c",
+        "http://a/b c",
+        "http:///x",
+        "a/b",
+        "http://a\\@b/",
+    ):
+        with pytest.raises(Sorry):
+            of_url(said)
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("127.0.0.1", "loopback"), ("127.255.0.9", "loopback"), ("::1", "loopback"), ("0.0.0.0", "unspecified"),
+        ("::", "unspecified"), ("10.1.2.3", "private"), ("172.16.0.1", "private"), ("192.168.1.1", "private"),
+        ("fd00::1", "private"), ("100.64.0.1", "carrier"), ("169.254.169.254", "link-local"), ("fe80::1", "link-local"),
+        ("224.0.0.1", "multicast"), ("ff02::1", "multicast"), ("255.255.255.255", "reserved"), ("240.0.0.1", "reserved"),
+        ("192.0.0.1", "reserved"), ("198.18.0.1", "reserved"), ("0.1.2.3", "reserved"),
+        ("::ffff:127.0.0.1", "loopback"), ("::ffff:169.254.169.254", "link-local"), ("64:ff9b::a00:1", "private"),
+        ("64:ff9b::a9fe:a9fe", "link-local"), ("64:ff9b:1::1", "reserved"), ("2002:7f00:1::", "transition"),
+        ("2001:0:4136:e378:8000:63bf:3fff:fdd2", "transition"), ("::127.0.0.1", "transition"), ("fec0::1", "reserved"),
+        ("8.8.8.8", ""), ("2606:4700::1", ""), ("64:ff9b::808:808", ""), ("172.32.0.1", ""), ("100.128.0.1", ""),
+    ],
+)  # fmt: skip
+def test_what_an_address_is(address: str, why: str) -> None:
+    """One word each, from a closed set."""
+    assert kind(ipaddress.ip_address(address)) == why
+
+
+def test_what_a_name_exempts() -> None:
+    """A name exempts what an operator has behind it, never metadata; an address exempts itself, in every form of it."""
+    name, address = HostPattern.parse("db.internal:5432"), HostPattern.parse("169.254.169.254:80")
+    target = Target("db.internal", 5432)
+    assert exempt(target, ipaddress.ip_address("10.0.0.5"), [name])
+    assert exempt(target, ipaddress.ip_address("127.0.0.1"), [name])
+    assert not exempt(target, ipaddress.ip_address("169.254.169.254"), [name])
+    assert not exempt(Target("db.internal", 5433), ipaddress.ip_address("10.0.0.5"), [name])
+    assert exempt(Target("metadata", 80), ipaddress.ip_address("::ffff:169.254.169.254"), [address])
