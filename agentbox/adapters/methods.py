@@ -128,6 +128,7 @@ ORCHESTRATOR = (
     _read("orchestrator", "list"),
     _read("orchestrator", "get"),
     MethodSpec(name="signal", kind="write", scope="agents:write", deadline_s=5),
+    MethodSpec(name="revoke", kind="write", scope="agents:write", deadline_s=5, idempotent=True),
     MethodSpec(
         name="terminate", kind="write", scope="agents:write", deadline_s=5, idempotent=True,
         deadline_plus=("grace_s", "grace_seconds"), intent="agent.terminate.requested",

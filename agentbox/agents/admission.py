@@ -1,14 +1,16 @@
 """From what a caller asks for to what may be started: profile, limits, folder, environment. Refuses with typed errors."""
 
+import time
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from agentbox.adapters.errors import QuotaExceeded, SpawnError
 from agentbox.adapters.orchestrator.contract import Limits
-from agentbox.agents import home
+from agentbox.agents import handed, home
 from agentbox.agents.config import HostConfig
-from agentbox.agents.confinement import confinement_of, program_of
+from agentbox.agents.confinement import confinement_of, program_of, workspace_of
 from agentbox.agents.entry import Entry
 from agentbox.grants import environment
 from agentbox.sandbox import Launch
@@ -17,10 +19,11 @@ from agentbox.sandbox.leftovers import MARK
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
-def effective_limits(asked: Limits, config: HostConfig, *, once: bool, admin: bool) -> Limits:
-    """Every field set: what the spec lowers, else the manifest's. Raising one needs scope admin: QuotaExceeded."""
+def effective_limits(asked: Limits, most: Mapping[str, Any], *, once: bool, admin: bool) -> Limits:
+    """Every field set: what the spec lowers, else what `most`, keys of `[limits]`, says. Raising one needs scope admin:
+    QuotaExceeded."""
     wall = "run_wall_seconds" if once else "agent_wall_seconds"
-    ceilings = {name: config.limits.get(wall if name == "wall_seconds" else name) for name in _NAMES}
+    ceilings = {name: most.get(wall if name == "wall_seconds" else name) for name in _NAMES}
     found: dict[str, Any] = {}
     for name, ceiling in ceilings.items():
         value = getattr(asked, name)
@@ -30,11 +33,12 @@ def effective_limits(asked: Limits, config: HostConfig, *, once: bool, admin: bo
 
 
 def launch_of(entry: Entry, config: HostConfig, mark: str, token: str) -> Launch:
-    """What the sandbox is told; `token` is the bearer token of this life. Makes the private folders. Raises SpawnError (stage home, profile)."""
+    """What the sandbox is told; `token` is the bearer token of this life. Makes the private folders. Raises
+    SpawnError (stage home, profile, secrets)."""
     folder = home.of_agent(config.paths, entry.agent_id)
     try:
         home_dir, temp = home.make(folder)
-        roots = (str(config.paths.workspace.resolve(strict=True)), str(folder.resolve()))
+        roots = (str(workspace_of(entry, config).resolve(strict=True)), str(folder.resolve()))
     except OSError as error:
         raise SpawnError(f"cannot make the folders of {entry.spec.name}: {error.strerror}", stage="home") from error
     limits, env, cwd = (
@@ -56,7 +60,8 @@ def _environment(entry: Entry, config: HostConfig, home_dir: Path, temp: Path, m
     return {
         **config.feature_env,
         **fixed,
-        **entry.spec.env,
+        **handed.variables(entry, time.time()),
+        **handed.give_secrets(entry, config.paths, temp, time.time()),
         **environment.of_agent(entry.holding, token, config.gateway_port, config.providers),
         "AGENTBOX_AGENT_ID": entry.agent_id,
         MARK: f"{mark}:{entry.agent_id}",

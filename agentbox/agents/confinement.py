@@ -36,7 +36,7 @@ def confinement_of(entry: Entry, config: HostConfig, private: Iterable[Path], pr
     (stage profile)."""
     paths = config.paths
     bindings = {
-        "$WORKSPACE": [str(paths.workspace.resolve())], "$TMP": [str(folder.resolve()) for folder in private],
+        "$WORKSPACE": [str(workspace_of(entry, config).resolve())], "$TMP": [str(folder.resolve()) for folder in private],
         "$TOOLCHAIN": [*TOOLCHAIN, str(paths.app)], "$COMMAND": [program] if program else [],
     }  # fmt: skip
     allowed = config.limits.get("allow_degraded", ())
@@ -48,6 +48,11 @@ def confinement_of(entry: Entry, config: HostConfig, private: Iterable[Path], pr
         )  # fmt: skip
     except (NotHeld, PatternError) as error:
         raise SpawnError(f"cannot start {spec.name}: {error}", stage="profile") from error
+
+
+def workspace_of(entry: Entry, config: HostConfig) -> Path:
+    """The folder that it works in."""
+    return config.paths.at(entry.holding.workspace_dir)
 
 
 def closed(paths: Paths) -> tuple[str, ...]:

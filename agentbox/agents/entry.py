@@ -54,13 +54,14 @@ class Entry:
     def handle(self) -> AgentHandle:
         return AgentHandle(agent_id=self.agent_id, generation=self.generation)
 
-    def info(self) -> AgentInfo:
-        """What callers see."""
+    def info(self, *, whole: bool = False) -> AgentInfo:
+        """What callers see; `whole` with what it holds."""
         return AgentInfo(
             handle=self.handle, spec=self.spec, state=self.state, pid=self.pid, started_at=self.started_at,
             restarts=self.restart_count, exit=self.exit, isolation=self.isolation,
             denials={layer: dict(rules) for layer, rules in self.denials.items()},
             limits=self.use(),
+            policy={"profile": self.spec.profile, **self.holding.shown(time.time())} if whole else {},
         )  # fmt: skip
 
     @property

@@ -1,6 +1,7 @@
 """What every life shares: configuration, launcher, store, and the word that the record has grown."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -39,6 +40,11 @@ class Host:
 
     async def save_all(self, entries: Sequence[Entry], happened: Sequence[Happening]) -> None:
         """As `save`, for several agents or none."""
+        with contextlib.suppress(AdapterError):
+            await self.keep(entries, happened)
+
+    async def keep(self, entries: Sequence[Entry], happened: Sequence[Happening]) -> None:
+        """As `save_all`, and raises what the disk refused with, for a caller who must know."""
         waiting, self._untold = (*self._untold, *happened), ()
         behind, self._unsaved = {**self._unsaved, **{entry.agent_id: entry for entry in entries}}, {}
         try:
@@ -46,7 +52,7 @@ class Host:
         except AdapterError as error:
             self._untold, self._unsaved = (*waiting, *self._untold), {**behind, **self._unsaved}
             log.error("agents are not saved", agent_ids=sorted(behind), reason=error.message)
-            return
+            raise
         self._grown.set()
         self._grown = asyncio.Event()
 

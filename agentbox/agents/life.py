@@ -49,6 +49,7 @@ class Life:
         self._grace = host.config.grace_seconds
         self._task: asyncio.Task[None] | None = None
         self._feeding: asyncio.Task[None] | None = None
+        self._parted = False  # something was taken back since the kernel was told
 
     async def start(self) -> None:
         """The first start. Raises SpawnError; then nothing is left."""
@@ -83,6 +84,14 @@ class Life:
             self._agent.end(grace)
         await asyncio.shield(self.done)
 
+    def part(self) -> None:
+        """Ends the tree that runs, which the kernel still lets do what was taken back. The restart policy decides what
+        follows."""
+        self._parted = True
+        if self._agent is not None:
+            self._tell("state", {"state": "parted"})
+            self._agent.end(self._grace)
+
     async def asked_to_end(self) -> None:
         """Returns once somebody has called `end`, or the agent is over."""
         await self._stop.wait()
@@ -108,7 +117,7 @@ class Life:
             self._over()
 
     async def _spawn(self, event: str) -> None:
-        entry = self.entry
+        entry, self._parted = self.entry, False
         token = self.host.standings.mint(entry)  # known before the process that holds it
         try:
             launch = launch_of(entry, self.host.config, self.host.mark, token)
@@ -124,7 +133,7 @@ class Life:
         entry.pid, entry.start_ticks, entry.boot_id = agent.started.pid, agent.started.start_ticks, boot_id()
         entry.started_at, entry.isolation = clock.now(), report(launch, agent.started.measured)
         self._to("running", pid=entry.pid)
-        if self._stop.is_set():  # asked to stop while it started
+        if self._stop.is_set() or self._parted:  # while it started
             agent.end(self._grace)
         await self.host.save(entry, self._happening(event, pid=entry.pid, request_id=entry.request_id))
 
@@ -187,7 +196,7 @@ class Life:
             return None
         now = time.time()
         lived = now - entry.started_at.timestamp() if entry.started_at else 0.0
-        wait = restart.delay(entry.restarts, now, lived)
+        wait = restart.delay(entry.restarts, now, lived, restart.Pace.of(entry.holding.restart))
         if wait is None:
             entry.exit = replace(end, reason="restart-intensity")
         return wait
@@ -196,7 +205,7 @@ class Life:
         entry = self.entry
         entry.generation += 1
         entry.restart_count += 1
-        entry.restarts = [*entry.restarts, time.time()][-restart.MOST_RESTARTS :]
+        entry.restarts = [*entry.restarts, time.time()][-restart.Pace.of(entry.holding.restart).max_restarts :]
         self._to("starting")
         try:
             await self._spawn("agent.restarted")

@@ -66,9 +66,12 @@ async def loaded(
         again = await reconcile.second_start(store)
         if left := await asyncio.to_thread(reconcile.end_leftovers, table, config, again=again):
             log.error("leftovers do not end", pids=left)
+        ending = asyncio.create_task(table.revoking.end_in_time(), name="ends-of-grants")
         yield Service(
             host=host, table=table, runs=Runs(table), canaries=Canaries(host), token=token, capabilities=capabilities
         )
+        ending.cancel()
+        await asyncio.gather(ending, return_exceptions=True)
         await host.launcher.close()
     finally:
         await store.close()

@@ -9,11 +9,11 @@ from agentbox.adapters.errors import InvalidTransition, SlotUnavailable, Validat
 from agentbox.adapters.orchestrator.contract import AgentFilter, AgentHandle, AgentSpec, Signal
 from agentbox.adapters.wire import from_wire
 from agentbox.agents import uses
+from agentbox.agents.admitting import Asker
 from agentbox.agents.flows import Flow
 from agentbox.agents.life import Life
 from agentbox.agents.stdin import StdinClosed
 from agentbox.agents.streams import Reader
-from agentbox.agents.table import Asker
 from agentbox.sandbox import kernel
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ async def page(session: "Session[Service]", params: Params) -> Any:
 
 
 async def get(session: "Session[Service]", params: Params) -> Any:
-    return session.service.table.get(params["agent_id"]).info().to_wire()
+    return session.service.table.get(params["agent_id"]).info(whole=True).to_wire()
 
 
 async def send_signal(session: "Session[Service]", params: Params) -> Any:
@@ -133,6 +133,15 @@ async def use_grant(session: "Session[Service]", params: Params) -> Any:
     return {}
 
 
+async def revoke_grant(session: "Session[Service]", params: Params) -> Any:
+    """Takes a grant back; answers the agent."""
+    table = session.service.table
+    entry = table.get(params["agent_id"])
+    revoking = table.revoking.revoke(entry, from_wire(str, params["grant_id"]), str(params.get("principal", "")))
+    await asyncio.shield(asyncio.ensure_future(revoking))
+    return entry.info(whole=True).to_wire()
+
+
 async def denied(session: "Session[Service]", params: Params) -> Any:
     """Refusals of another process of ours."""
     count = from_wire(int, params.get("count", 1))
@@ -189,6 +198,7 @@ METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = 
     "agent.stdin": stdin,
     "record.read": record,
     "grant.use": use_grant,
+    "grant.revoke": revoke_grant,
     "standing.follow": follow_standings,
     "agent.denied": denied,
     "denials.read": denials,

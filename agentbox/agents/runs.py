@@ -8,11 +8,12 @@ import structlog
 from agentbox.adapters.errors import ValidationError
 from agentbox.adapters.orchestrator.contract import MOST_OUTPUT, AgentSpec, RunResult
 from agentbox.agents import exits
+from agentbox.agents.admitting import Asker
 from agentbox.agents.capture import Capture
 from agentbox.agents.entry import Entry
 from agentbox.agents.life import Life
 from agentbox.agents.streams import Reader, StreamLog
-from agentbox.agents.table import Asker, Table
+from agentbox.agents.table import Table
 from agentbox.supervision.files import read_json, replace_json
 
 log = structlog.get_logger()

@@ -43,7 +43,7 @@ class Standings:
     def changed(self, entry: Entry) -> None:
         """Its grants are others now: tells of it and of all that descend from it."""
         for agent_id in list(self._live):
-            if agent_id == entry.agent_id or entry in self.ancestors(self.entries[agent_id]):
+            if agent_id == entry.agent_id or any(one is entry for one in self.ancestors(self.entries[agent_id])):
                 self._live[agent_id] = standing = self.of(self.entries[agent_id])
                 self._tell({"kind": "changed", "standing": standing_to_json(standing)})
 
@@ -60,7 +60,7 @@ class Standings:
             rights=holding.checked(now), provider=holding.provider, budget=holding.budget,
             approval_required=holding.approval_required, children=holding.children,
             secrets=tuple(text for one in holding.secrets if not one.over(now) for text in one.right.patterns),
-            limits=entry.limits.to_wire(), ancestors=tuple(_ancestor(one, now) for one in self.ancestors(entry)),
+            limits=_limits(entry), ancestors=tuple(_ancestor(one, now) for one in self.ancestors(entry)),
         )  # fmt: skip
 
     def ancestors(self, entry: Entry) -> Iterator[Entry]:
@@ -86,6 +86,11 @@ class Standings:
     def _tell(self, change: Change) -> None:
         for queue in self._followers:
             queue.put_nowait(change)
+
+
+def _limits(entry: Entry) -> Mapping[str, Any]:
+    """Those of the gateway are of the table alone; those of the process are as they were lowered."""
+    return {**entry.holding.limits, **entry.limits.to_wire()}
 
 
 def _ancestor(entry: Entry, now: float) -> Ancestor:

@@ -3,9 +3,7 @@
 import asyncio
 import signal
 import time
-import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +13,11 @@ from agentbox.adapters.base import Page
 from agentbox.adapters.errors import (
     InvalidTransition,
     NotFound,
-    QuotaExceeded,
     SlotUnavailable,
     StaleHandle,
-    ValidationError,
 )
-from agentbox.adapters.orchestrator.checks import check_form
 from agentbox.adapters.orchestrator.contract import (
     LAST_GRACE,
-    LIMIT,
     AgentFilter,
     AgentHandle,
     AgentInfo,
@@ -31,26 +25,17 @@ from agentbox.adapters.orchestrator.contract import (
     ExitRecord,
 )
 from agentbox.agents import exits, home
-from agentbox.agents.admission import effective_limits
+from agentbox.agents.admitting import Asker, admitted
 from agentbox.agents.capture import Capture
 from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
 from agentbox.agents.life import Life
-from agentbox.agents.policy import holding_of
+from agentbox.agents.listing import page_of
+from agentbox.agents.revoking import Revoking
 from agentbox.agents.store import REQUEST_SECONDS, Request
 from agentbox.agents.streams import StreamLog
-from agentbox.ids import uuid7
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asker:
-    """Who asks for an agent, under which id, and whether the manifest's limits bind them."""
-
-    principal: str
-    request_id: str
-    admin: bool = False
 
 
 class Table:
@@ -66,6 +51,7 @@ class Table:
         self.closing = False  # no agent is started any more
         host.on_ended = self._ended
         host.standings.entries = self.entries
+        self.revoking = Revoking(host, self.entries, self.lives)
 
     async def load(self) -> None:
         """What an earlier process of this host kept. Nothing is started yet."""
@@ -99,13 +85,7 @@ class Table:
 
     def page(self, wanted: AgentFilter, limit: int, cursor: str | None) -> Page[AgentInfo]:
         """In order of id, which is the order of creation."""
-        if not LIMIT[0] <= limit <= LIMIT[1]:
-            raise _invalid("/limit", f"must be from {LIMIT[0]} to {LIMIT[1]}")
-        after = "" if cursor is None else _check_cursor(cursor)
-        matching = (one for one in self.entries.values() if one.agent_id > after and _matches(one, wanted))
-        found = sorted(matching, key=lambda one: one.agent_id)[: limit + 1]
-        more = found[limit - 1].agent_id if len(found) > limit else None
-        return Page(items=tuple(one.info() for one in found[:limit]), next_cursor=more)
+        return page_of(self.entries.values(), wanted, limit, cursor)
 
     def signal(self, handle: AgentHandle, name: str) -> None:
         """Raises StaleHandle, NotFound, or InvalidTransition when no process runs."""
@@ -157,21 +137,16 @@ class Table:
                 impl="local-process",
                 since=None,
             )
-        check_form(spec)
-        limits = effective_limits(spec.limits, self.host.config, once=once, admin=asker.admin)
-        entry = Entry(
-            agent_id=uuid7(), spec=spec, limits=limits, principal=asker.principal, request_id=asker.request_id,
-            depth=self._depth(spec), once=once, holding=holding_of(spec, self.host.config),
-        )  # fmt: skip
-        self._check_room()
+        entry = admitted(self.host, spec, asker, once=once)
         self.entries[entry.agent_id] = entry
-        stream = self.streams[entry.agent_id] = StreamLog(self._folder(entry.agent_id), limits.stdout or 0)
+        stream = self.streams[entry.agent_id] = StreamLog(self._folder(entry.agent_id), entry.limits.stdout or 0)
         life = self.lives[entry.agent_id] = Life(self.host, entry, stream)
         if capture is not None:
             life.capture, capture.life = capture, life
         try:
             await self.host.store.admit(entry)
             await life.start()
+            self.revoking.watch()
         except BaseException:
             await self._withdraw(entry)
             raise
@@ -185,22 +160,6 @@ class Table:
         self.streams.pop(entry.agent_id).remove()
         home.remove(home.of_agent(self.host.config.paths, entry.agent_id))
         await self.host.store.withdraw(entry)
-
-    def _depth(self, spec: AgentSpec) -> int:
-        if spec.parent_id is None:
-            return 0
-        parent = self.get(spec.parent_id)
-        if parent.over:
-            raise _refused(parent, "parent", "it has ended")
-        most = self.host.config.max_depth
-        if parent.depth + 1 > most:
-            raise _quota("max_depth", parent.depth + 1, most)
-        return parent.depth + 1
-
-    def _check_room(self) -> None:
-        living = sum(not one.over for one in self.entries.values())
-        if living >= self.host.config.max_agents:
-            raise _quota("max_agents", living, self.host.config.max_agents)
 
     def _known(self, key: Request) -> "asyncio.Task[AgentHandle] | AgentHandle | None":
         found = self._requests.get(key)
@@ -249,7 +208,13 @@ class Table:
     def _surplus(self) -> Iterable[str]:
         """The oldest agents that are over, beyond what is kept."""
         config = self.host.config
-        over = sorted(one.agent_id for one in self.entries.values() if one.over)
+        needed = {
+            one.agent_id
+            for entry in self.entries.values()
+            if not entry.over
+            for one in self.host.standings.ancestors(entry)
+        }
+        over = sorted(one.agent_id for one in self.entries.values() if one.over and one.agent_id not in needed)
         size = sum(self.streams[agent_id].size for agent_id in over)
         for index, agent_id in enumerate(over):
             if len(over) - index <= config.keep_ended and size <= config.keep_output:
@@ -261,39 +226,6 @@ class Table:
         return self.host.config.state / "streams" / agent_id
 
 
-def _matches(entry: Entry, wanted: AgentFilter) -> bool:
-    spec = entry.spec
-    return (
-        wanted.state in (None, entry.state)
-        and wanted.name in (None, spec.name)
-        and wanted.parent_id in (None, spec.parent_id)
-        and (wanted.label is None or _has_label(spec, wanted.label))
-    )
-
-
-def _has_label(spec: AgentSpec, label: str) -> bool:
-    name, equals, value = label.partition("=")
-    return name in spec.labels and (not equals or spec.labels[name] == value)
-
-
-def _check_cursor(cursor: str) -> str:
-    try:
-        return str(uuid.UUID(cursor))
-    except ValueError as error:
-        raise _invalid("/cursor", "is no cursor of this listing") from error
-
-
-def _quota(key: str, observed: int, cap: int) -> QuotaExceeded:
-    return QuotaExceeded(
-        f"cannot start another agent: {key} is {cap}", hint="wait for one to end, or raise it in agentbox.toml",
-        limit=key, observed=observed, cap=cap, config_path=f"adapters.orchestrator.{key}",
-    )  # fmt: skip
-
-
 def _refused(entry: Entry, to: str, why: str) -> InvalidTransition:
     members: dict[str, Any] = {"id": entry.agent_id, "from": entry.state, "to": to, "blockers": []}
     return InvalidTransition(f"cannot make agent {entry.agent_id} {to}: {why}", **members)
-
-
-def _invalid(pointer: str, detail: str) -> ValidationError:
-    return ValidationError(f"cannot take {pointer}: it {detail}", errors=[{"pointer": pointer, "detail": detail}])

@@ -30,7 +30,7 @@ async def use(host: Host, asked: Mapping[str, Any]) -> None:
     for one, grant in found:
         one.holding = one.holding.with_grant(grant.taken(now))
     counted = [one for one, grant in found if grant.right.uses is not None or grant.right.rate is not None]
-    await asyncio.shield(host.store.save(counted))
+    await asyncio.shield(host.keep(counted, ()))
 
 
 def _allowing(entry: Entry, asked: Mapping[str, Any], now: float) -> Grant:

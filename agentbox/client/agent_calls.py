@@ -24,7 +24,8 @@ class AgentExit(Wire):
 @dataclass(frozen=True, kw_only=True)
 class Agent(Wire):
     """An agent as it is now. `generation` grows by 1 with each restart; `isolation` says what the sandbox enforced,
-    `denials` how often it was refused something, by layer and rule."""
+    `denials` how often it was refused something, by layer and rule. `policy` says what a single agent holds: profile, grants
+    with their ids, model budget; it is empty in a list."""
 
     agent_id: str
     generation: int
@@ -36,6 +37,7 @@ class Agent(Wire):
     exit: AgentExit | None
     isolation: Mapping[str, Any]
     denials: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    policy: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> Self:
@@ -85,6 +87,11 @@ def get_agent(agent_id: str) -> Call:
 def signal_agent(agent_id: str, generation: int, signal: str) -> Call:
     """POST of a signal."""
     return call_of("signal_agent", {"id": agent_id}, body={"generation": generation, "signal": signal})
+
+
+def revoke_grant(agent_id: str, grant_id: str) -> Call:
+    """DELETE of a grant."""
+    return call_of("revoke_grant", {"id": agent_id, "grant_id": grant_id})
 
 
 def terminate_agent(agent_id: str, generation: int, grace_s: float | None) -> Call:

@@ -50,6 +50,10 @@ class AsyncAgentsClient:
         """INT, TERM, HUP, USR1 or USR2 to the program, STOP or CONT to its tree."""
         await self._box.send(made.signal_agent(agent_id, generation, signal))
 
+    async def revoke(self, agent_id: str, grant_id: str) -> Agent:
+        """Takes a grant back for good; answers the agent as it is then."""
+        return Agent.from_wire((await self._box.send(made.revoke_grant(agent_id, grant_id))).json())
+
     async def terminate(self, agent_id: str, generation: int, *, grace_s: float | None = None) -> AgentExit:
         """Ends the tree; answers how it ended. None is the grace of the box, at most 60 s."""
         call = made.terminate_agent(agent_id, generation, grace_s)

@@ -1,7 +1,7 @@
 """What one agent holds over all of its lives, with what was used of it and what was taken back. Kept in agents.db."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from agentbox.grants.standing import Budget, Right
@@ -74,6 +74,9 @@ class Holding:
     env: tuple[str, ...] = ()  # variables of the box that are passed through
     secrets: tuple[Grant, ...] = ()
     workspace: str = "branch"
+    workspace_dir: str = "/workspace"
+    limits: Mapping[str, Any] = field(default_factory=dict)  # of its table, as in [limits]: what a spec cannot say, too
+    restart: Mapping[str, Any] = field(default_factory=dict)  # `[agents.<name>.restart]`; empty = the defaults
     token_sha256: str = ""  # of the life that runs; "" = none runs
 
     def all_grants(self) -> Iterator[Grant]:
@@ -100,8 +103,12 @@ class Holding:
     def for_kernel(self, now: float) -> tuple[Right, ...]:
         """The rights that the kernel is told at a start: without those that are over. Without a ceiling (`unrestricted`)
         the whole network is among them."""
-        own = (grant for grant in self.grants if grant.by_kernel or self._opens_network(grant))
+        own = (grant for grant in self.grants if self.ends_with(grant))
         return tuple(grant.right for grant in own if not grant.over(now))
+
+    def ends_with(self, grant: Grant) -> bool:
+        """Whether a process that runs must end for this grant to be gone."""
+        return grant.by_kernel or self._opens_network(grant)
 
     def next_end(self, now: float) -> float | None:
         """When the next grant ends by itself."""
@@ -109,6 +116,15 @@ class Holding:
             one.right.expires_at for one in self.all_grants() if one.right.expires_at is not None and not one.over(now)
         ]
         return min(ends, default=None)
+
+    def shown(self, now: float) -> dict[str, Any]:
+        """For people: ids and states, never a token."""
+        return {
+            "root": self.root, "agent": self.agent, "provider": self.provider, "budget": plain(self.budget),
+            "children": list(self.children), "approval_required": list(self.approval_required), "workspace": self.workspace,
+            "grants": [_row(grant, now) for grant in self.grants],
+            "secrets": [_row(grant, now) for grant in self.secrets],
+        }  # fmt: skip
 
     def _opens_network(self, grant: Grant) -> bool:
         return self.root == "unrestricted" and grant.right.scope == "net" and ANY_NETWORK in grant.right.patterns
@@ -128,3 +144,17 @@ class Holding:
         made = build(cls, rows, "holding")
         assert isinstance(made, cls)
         return replace(made, budget=None if budget is None else Budget(**budget))
+
+
+def _row(grant: Grant, now: float) -> dict[str, Any]:
+    """A right with its state; what has no bound leaves it out."""
+    right: dict[str, Any] = plain(grant.right)
+    bounds = {name: right.pop(name) for name in ("expires_at", "uses", "rate", "methods", "paths")}
+    state = "revoked" if grant.revoked else "expired" if grant.over(now) else "held"
+    used = {"used": grant.used} if grant.right.uses is not None else {}
+    return {
+        **right,
+        **{name: value for name, value in bounds.items() if value not in (None, ())},
+        "state": state,
+        **used,
+    }

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from agentbox.manifest.patterns import Scope
+
+PRINCIPAL: Final = "urn:agentbox:agent:"
+"""Before the id of an agent: the name under which it calls the API."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,4 +73,4 @@ class Standing:
     @property
     def principal(self) -> str:
         """The name under which it calls the API."""
-        return f"urn:agentbox:agent:{self.agent_id}"
+        return f"{PRINCIPAL}{self.agent_id}"

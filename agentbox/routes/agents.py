@@ -38,6 +38,10 @@ AGENTS: tuple[Route, ...] = (
         response="ExitRecord", query=("generation", "grace_s"), summary="Ends an agent's tree; answers how it ended.",
     ),
     Route(
+        name="revoke_grant", method="DELETE", path="/v1/agents/{id}/grants/{grant_id}", scope=WRITE, handler="agents.revoke",
+        response="AgentInfo", summary="Takes a grant back, from all that descends from the agent too; answers the agent.",
+    ),
+    Route(
         name="attach_agent", method="GET", path="/v1/agents/{id}/attach", scope=WRITE, handler="agents.attach",
         statuses=(101,), query=("generation",), socket=True,
         summary="A WebSocket on the agent's pipes, one holder at a time: binary messages are bytes of stdin and stdout, an empty "

@@ -8,7 +8,7 @@ from agentbox.adapters.orchestrator.contract import LEAST, AgentSpec, Limits
 
 def check_form(spec: AgentSpec, at: str = "") -> None:
     """Raises ValidationError, with a pointer below `at`."""
-    if not spec.argv or not spec.argv[0]:
+    if spec.argv and not spec.argv[0]:
         raise _invalid(f"{at}/argv", "must name a program")
     if not spec.name:
         raise _invalid(f"{at}/name", "must not be empty")

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Literal, Protocol
 
 from agentbox.adapters.base import Page
-from agentbox.adapters.bounds import between, chars, count, says
+from agentbox.adapters.bounds import between, chars, says
 from agentbox.adapters.wire import JsonObj, Record, record
 
 CONTRACT_VERSION = "1.1.0"
@@ -18,6 +18,8 @@ LIMIT = (1, 500)
 LEAST: Mapping[str, float] = {"memory": 1 << 20, "cpu": 0.05, "pids": 1, "fds": 16, "stdout": 4096}
 MOST_OUTPUT = 8 << 20  # bytes a stream, of a one-shot run
 LONGEST_RUN = 7 * 86400.0  # seconds, of a one-shot run
+MOST_USES = 1_000_000_000
+MOST_RATE = 1_000_000  # uses a minute
 LAST_GRACE = 5.0  # seconds at most from TERM to KILL when the box goes down: agent-host has 8 (plan/programs.py)
 
 
@@ -44,12 +46,27 @@ DEFAULT = Limits()
 
 
 @record
+class Constraint(Record):
+    """A bound on the grants of a scope that a new agent holds. `operation`, `pattern`: "" = any; a pattern is as the policy
+    has it. It ends them after `expires_s`, after `uses` in all, and lets `rate` uses a minute pass; None = no bound. What
+    the kernel holds (fs, exec, env, net tcp) takes no count and no rate."""
+
+    scope: Literal["fs", "net", "exec", "env", "tool", "llm", "agent"]
+    operation: str = ""
+    pattern: str = ""
+    expires_s: Annotated[float | None, between(0, LONGEST_RUN)] = None
+    uses: Annotated[int | None, between(0, MOST_USES)] = None
+    rate: Annotated[int | None, between(1, MOST_RATE)] = None
+
+
+@record
 class AgentSpec(Record):
-    """A program to run as an agent. `cwd` "" means the workspace."""
+    """A program to run as an agent. `cwd` "" means the workspace. A `name` of the manifest's [agents] starts that agent: what
+    its table says is then left out here. `profile` is a built-in profile or a policy of the manifest."""
 
     name: Annotated[str, chars(least=1)]
-    argv: Annotated[tuple[str, ...], count(least=1), says(prefixItems=[{"type": "string", "minLength": 1}])]
-    profile: str
+    argv: Annotated[tuple[str, ...], says(prefixItems=[{"type": "string", "minLength": 1}])] = ()
+    profile: str = ""
     env: Annotated[Mapping[str, str], says(propertyNames={"pattern": "^[^=]+$"})] = field(default_factory=dict)
     cwd: str = ""
     limits: Limits = DEFAULT
@@ -57,6 +74,7 @@ class AgentSpec(Record):
     restart: Literal["never", "on-failure", "always"] = "never"
     parent_id: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    constraints: tuple[Constraint, ...] = ()
 
 
 @record
@@ -81,7 +99,8 @@ class ExitRecord(Record):
 class AgentInfo(Record):
     """An agent as it is now. `isolation` says what the sandbox enforced; `denials` how often a process of ours refused it
     something, by layer and rule, over all its lives; `limits` each cap and the most that was seen of it, `peak`, null where
-    nobody looks: `{limit: {cap, peak, unit, config_path}}`."""
+    nobody looks: `{limit: {cap, peak, unit, config_path}}`. Of a single agent (`get`) `policy` says what it
+    holds: the profile, each grant with its id, the model budget; never a token. In a list it is empty."""
 
     handle: AgentHandle
     spec: AgentSpec
@@ -93,6 +112,7 @@ class AgentInfo(Record):
     isolation: JsonObj
     denials: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     limits: JsonObj = field(default_factory=dict)
+    policy: JsonObj = field(default_factory=dict)
 
 
 @record
@@ -164,6 +184,11 @@ class Orchestrator(Protocol):
 
     async def signal(self, handle: AgentHandle, sig: Signal) -> None: ...
 
+    async def revoke(self, agent_id: str, grant_id: str) -> AgentInfo:
+        """Takes a grant back, from all that descends from the agent too, for good: the next request is refused. What the
+        kernel holds ends the process, whose restart policy then applies. Idempotent. Raises NotFound."""
+        ...
+
     async def terminate(self, handle: AgentHandle, *, grace_s: float | None = None) -> ExitRecord:
         """`grace_s` None means the slot's `grace_seconds`."""
         ...
@@ -179,5 +204,5 @@ class Orchestrator(Protocol):
 
 RECORDS: Mapping[str, type[Record]] = {
     kind.__name__: kind
-    for kind in (Limits, AgentSpec, AgentHandle, ExitRecord, AgentInfo, StreamItem, AgentFilter, RunResult)
+    for kind in (Limits, Constraint, AgentSpec, AgentHandle, ExitRecord, AgentInfo, StreamItem, AgentFilter, RunResult)
 }

@@ -62,6 +62,11 @@ class OverRpc(Adapter):
     async def signal(self, handle: AgentHandle, sig: Signal) -> None:
         await self._call("agent.signal", {**handle.to_wire(), "signal": sig})
 
+    async def revoke(self, agent_id: str, grant_id: str) -> AgentInfo:
+        return self._read(
+            AgentInfo, await self._call("grant.revoke", {"agent_id": agent_id, "grant_id": grant_id, **_caller()})
+        )
+
     async def terminate(self, handle: AgentHandle, *, grace_s: float | None = None) -> ExitRecord:
         grace = self.cfg.option("grace_seconds", 5) if grace_s is None else grace_s
         params = {**handle.to_wire(), "grace_s": grace_s}

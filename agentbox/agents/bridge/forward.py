@@ -95,6 +95,10 @@ async def _signal(session: Session[Forwarder], params: Params) -> Any:
     return {}
 
 
+async def _revoke(session: Session[Forwarder], params: Params) -> Any:
+    return (await session.service.agents.revoke(params["agent_id"], params["grant_id"])).to_wire()
+
+
 async def _terminate(session: Session[Forwarder], params: Params) -> Any:
     return (await session.service.agents.terminate(_handle(params), grace_s=params.get("grace_s"))).to_wire()
 
@@ -159,6 +163,7 @@ _METHODS: Mapping[str, Callable[[Session[Forwarder], Params], Awaitable[Any]]] =
     "agent.get": _get,
     "agent.signal": _signal,
     "agent.terminate": _terminate,
+    "grant.revoke": _revoke,
     "agent.run_once": _run_once,
     "agent.stream": _stream,
     "agent.attach": _attach,

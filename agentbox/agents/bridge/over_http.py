@@ -92,6 +92,10 @@ class HttpOrchestrator(Adapter):
     async def signal(self, handle: AgentHandle, sig: Signal) -> None:
         await self._made(made.signal_agent(_id(handle.agent_id), handle.generation, sig), "signal", again=False)
 
+    async def revoke(self, agent_id: str, grant_id: str) -> AgentInfo:
+        call = made.revoke_grant(_id(agent_id), _id(grant_id))
+        return AgentInfo.from_wire((await self._made(call, "revoke")).json())
+
     async def terminate(self, handle: AgentHandle, *, grace_s: float | None = None) -> ExitRecord:
         call = made.terminate_agent(_id(handle.agent_id), handle.generation, grace_s)
         found = await self._made(call, "terminate", seconds=(_GRACE if grace_s is None else grace_s) + _LATE)

@@ -64,6 +64,11 @@ async def terminate(call: Call) -> Reply:
     return Reply(await call.services.container.orchestrator.terminate(_handle(call), grace_s=grace))
 
 
+async def revoke(call: Call) -> Reply:
+    orchestrator = call.services.container.orchestrator
+    return Reply(await orchestrator.revoke(call.parameters["id"], call.parameters["grant_id"]))
+
+
 async def attach(call: Call) -> Socket:
     """A second holder is 409, before the upgrade."""
     return Socket(await call.services.container.orchestrator.attach(_handle(call)))

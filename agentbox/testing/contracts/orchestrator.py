@@ -24,6 +24,7 @@ class OrchestratorContract(ProcessClauses, StreamClauses, LifeClauses, CommonCon
         "list": ((), {}),
         "get": ((_HANDLE.agent_id,), {}),
         "signal": ((_HANDLE, "TERM"), {}),
+        "revoke": ((_HANDLE.agent_id, "g_none"), {}),
         "terminate": ((_HANDLE,), {}),
         "stream": ((_HANDLE.agent_id,), {}),
         "attach": ((_HANDLE,), {}),

@@ -61,7 +61,7 @@ TRIED = {
 }  # fmt: skip
 NO_TEXT = {
     "beads": {"add_dep", "remove_dep", "claim", "claim_next", "heartbeat"}, "pods": {"delete"}, "memory": {"delete"},
-    "events": {"receive"}, "orchestrator": {"signal", "terminate", "attach"},  # received: masked at home, or its hash would not hold
+    "events": {"receive"}, "orchestrator": {"signal", "revoke", "terminate", "attach"},  # received: masked at home, or its hash would not hold
 }  # fmt: skip
 
 

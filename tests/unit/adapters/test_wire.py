@@ -69,8 +69,8 @@ def test_what_does_not_fit_is_named(change, where):
 def test_a_missing_member_is_named():
     """The one without a default."""
     with pytest.raises(ValidationError) as caught:
-        orchestrator.AgentSpec.from_wire({"name": "n", "profile": "p"})
-    assert pointer(caught.value) == "/argv"
+        orchestrator.AgentSpec.from_wire({"argv": ["a"], "profile": "p"})
+    assert pointer(caught.value) == "/name"
 
 
 @pytest.mark.parametrize("text", ["2026-01-01", "2026-01-01T00:00:00", "yesterday", 5])

@@ -1,22 +1,19 @@
 """The gateway's authority against a real agent-host: who is known, what is allowed, and what a loss takes back."""
 
 import asyncio
-import contextlib
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from agentbox.adapters.base import Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator.contract import AgentHandle, AgentSpec
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.gateway.authority import Refused
 from agentbox.gateway.following import Following
 from agentbox.ids import uuid7
 from agentbox.testing.agent_host import AgentHostBox
+from agentbox.testing.granted import followed, opened
 from agentbox.testing.until import until
 
 MANIFEST = """
@@ -51,26 +48,6 @@ async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
 async def authority(box: AgentHostBox) -> AsyncIterator[Following]:
     async with followed(box) as found:
         yield found
-
-
-@contextlib.asynccontextmanager
-async def opened(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
-    config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
-    found = LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
-    await found.open(Deadline.after(10))
-    yield found
-    await found.close()
-
-
-@contextlib.asynccontextmanager
-async def followed(box: AgentHostBox) -> AsyncIterator[Following]:
-    found = Following(box.paths)
-    task = asyncio.create_task(found.follow())
-    async with asyncio.timeout(10):
-        await found.until_known()
-    yield found
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 async def started(

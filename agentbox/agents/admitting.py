@@ -1,0 +1,74 @@
+"""From a request to the agent that it makes: settled, bounded, narrowed. Nothing runs yet and nothing is stored."""
+
+from dataclasses import dataclass, replace
+
+from agentbox.adapters.errors import NotFound, QuotaExceeded
+from agentbox.adapters.orchestrator.checks import check_form
+from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
+from agentbox.agents import named, policy
+from agentbox.agents.admission import effective_limits
+from agentbox.agents.entry import Entry
+from agentbox.agents.host import Host
+from agentbox.ids import uuid7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asker:
+    """Who asks for an agent, under which id, and whether the manifest's limits bind them."""
+
+    principal: str
+    request_id: str
+    admin: bool = False
+
+
+def admitted(host: Host, spec: AgentSpec, asker: Asker, *, once: bool) -> Entry:
+    """Raises the errors of the slot for what may not be started, or not now."""
+    check_form(spec)
+    config = host.config
+    spec = named.settled(spec, config, principal=asker.principal, admin=asker.admin)
+    parent = _parent(host, spec)
+    limits = effective_limits(spec.limits, named.limits_of(spec, config), once=once, admin=asker.admin)
+    holding = policy.below(policy.holding_of(spec, config), spec, parent, asker.principal)
+    _check_room(host)
+    named.check_instances(holding.agent, host.entries.values(), config)
+    return Entry(
+        agent_id=uuid7(), spec=spec, limits=limits if parent is None else _within(limits, parent.limits),
+        principal=asker.principal, request_id=asker.request_id, depth=0 if parent is None else parent.depth + 1, once=once,
+        holding=holding,
+    )  # fmt: skip
+
+
+def _parent(host: Host, spec: AgentSpec) -> Entry | None:
+    if spec.parent_id is None:
+        return None
+    parent = host.entries.get(spec.parent_id)
+    if parent is None:
+        raise NotFound(f"cannot find agent {spec.parent_id}", resource="agent", id=spec.parent_id)
+    policy.check_parent(parent)
+    most = host.config.max_depth
+    if parent.depth + 1 > most:
+        raise _quota("max_depth", parent.depth + 1, most)
+    return parent
+
+
+def _check_room(host: Host) -> None:
+    living = sum(not one.over for one in host.entries.values())
+    if living >= host.config.max_agents:
+        raise _quota("max_agents", living, host.config.max_agents)
+
+
+def _within(child: Limits, parent: Limits) -> Limits:
+    """No limit above its parent's. A wall clock is each agent's own."""
+    changed = {}
+    for name in ("memory", "cpu", "pids", "fds", "tmp", "branch_disk"):
+        mine, its = getattr(child, name), getattr(parent, name)
+        if mine is not None and its is not None and mine > its:
+            changed[name] = its
+    return replace(child, **changed)
+
+
+def _quota(key: str, observed: int, cap: int) -> QuotaExceeded:
+    return QuotaExceeded(
+        f"cannot start another agent: {key} is {cap}", hint="wait for one to end, or raise it in agentbox.toml",
+        limit=key, observed=observed, cap=cap, config_path=f"adapters.orchestrator.{key}",
+    )  # fmt: skip

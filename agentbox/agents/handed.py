@@ -1,0 +1,98 @@
+"""What an agent is handed beside its programs: variables of the box, and secrets as files that only it is shown."""
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from agentbox import settings
+from agentbox.adapters.errors import SpawnError
+from agentbox.agents import home
+from agentbox.agents.entry import Entry
+from agentbox.errors import AgentboxError
+from agentbox.grants.rights import allowing
+from agentbox.manifest.patterns import PatternError, parse
+from agentbox.settings import Paths
+from agentbox.supervision.files import replace
+from agentbox.supervision.secrets import read_secret
+
+SECRETS_VARIABLE: Final = "AGENTBOX_SECRETS"
+_FOLDER: Final = "secrets"
+
+
+def variables(entry: Entry, now: float) -> dict[str, str]:
+    """Those of the box that its table passes through and those of its spec, as far as its policy lets them."""
+    box = settings.environment()
+    found = {name: box[name] for name in entry.holding.env if name in box} | dict(entry.spec.env)
+    rights = entry.holding.for_kernel(now)
+    return {
+        name: value for name, value in found.items() if _passes(entry, name) or allowing(rights, "env", "read", name)
+    }
+
+
+def give_secrets(entry: Entry, paths: Paths, temp: Path, now: float) -> Mapping[str, str]:
+    """Writes each secret to `<temp>/secrets/<name>`, 0400, and takes away what is no longer granted; answers the variable
+    that names the folder. Raises SpawnError (stage secrets) for one that is unset, OSError."""
+    names = [one.right.patterns[0] for one in entry.holding.secrets if not one.over(now)]
+    if not entry.holding.secrets:
+        return {}
+    folder = temp / _FOLDER
+    _own_folder(folder)
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+        replace(folder / name, _secret(entry, paths, name).encode(), mode=0o400, durable=False)
+    return {SECRETS_VARIABLE: str(folder)}
+
+
+def take_back(paths: Paths, agent_id: str, name: str) -> None:
+    """Removes the file, beneath the agent's own folder wherever it may have put links. What the agent has read of it, it
+    has read. Nothing happens where the file is gone."""
+    with contextlib.ExitStack() as opened, contextlib.suppress(OSError):
+        temp = _open(opened, home.of_agent(paths, agent_id) / "tmp", None)
+        os.unlink(name, dir_fd=_open(opened, _FOLDER, temp))
+
+
+def is_variable(text: str) -> bool:
+    """Whether the scope env has a pattern for that name."""
+    try:
+        parse("env", text)
+    except PatternError:
+        return False
+    return True
+
+
+def _passes(entry: Entry, name: str) -> bool:
+    """A name of an ad hoc spec that no pattern can have."""
+    return not entry.holding.agent and not is_variable(name)
+
+
+def _open(opened: contextlib.ExitStack, path: Path | str, below: int | None) -> int:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=below)
+    opened.callback(os.close, descriptor)
+    return descriptor
+
+
+def _own_folder(folder: Path) -> None:
+    """Made anew for each life: an earlier one may have left a link in its place."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        folder.unlink()
+    elif folder.exists():
+        home.remove(folder)
+    folder.mkdir(0o700)
+
+
+def _secret(entry: Entry, paths: Paths, name: str) -> str:
+    try:
+        found = read_secret(paths, name)
+    except AgentboxError as error:
+        raise SpawnError(
+            f"cannot start {entry.spec.name}: {error.message}", hint=error.hint, stage="secrets"
+        ) from error
+    if found is None:
+        raise SpawnError(
+            f"cannot start {entry.spec.name}: the secret {name} is not set",
+            hint=f"set {name} where the box is started, or take it from agents.{entry.holding.agent}.secrets",
+            stage="secrets",
+        )  # fmt: skip
+    return found[0]

@@ -1,0 +1,46 @@
+"""A page of agents."""
+
+import uuid
+from collections.abc import Iterable
+
+from agentbox.adapters.base import Page
+from agentbox.adapters.errors import ValidationError
+from agentbox.adapters.orchestrator.contract import LIMIT, AgentFilter, AgentInfo, AgentSpec
+from agentbox.agents.entry import Entry
+
+
+def page_of(entries: Iterable[Entry], wanted: AgentFilter, limit: int, cursor: str | None) -> Page[AgentInfo]:
+    """In order of id, which is the order of creation. Raises ValidationError."""
+    if not LIMIT[0] <= limit <= LIMIT[1]:
+        raise _invalid("/limit", f"must be from {LIMIT[0]} to {LIMIT[1]}")
+    after = "" if cursor is None else _check_cursor(cursor)
+    matching = (one for one in entries if one.agent_id > after and _matches(one, wanted))
+    found = sorted(matching, key=lambda one: one.agent_id)[: limit + 1]
+    more = found[limit - 1].agent_id if len(found) > limit else None
+    return Page(items=tuple(one.info() for one in found[:limit]), next_cursor=more)
+
+
+def _matches(entry: Entry, wanted: AgentFilter) -> bool:
+    spec = entry.spec
+    return (
+        wanted.state in (None, entry.state)
+        and wanted.name in (None, spec.name)
+        and wanted.parent_id in (None, spec.parent_id)
+        and (wanted.label is None or _has_label(spec, wanted.label))
+    )
+
+
+def _has_label(spec: AgentSpec, label: str) -> bool:
+    name, equals, value = label.partition("=")
+    return name in spec.labels and (not equals or spec.labels[name] == value)
+
+
+def _check_cursor(cursor: str) -> str:
+    try:
+        return str(uuid.UUID(cursor))
+    except ValueError as error:
+        raise _invalid("/cursor", "is no cursor of this listing") from error
+
+
+def _invalid(pointer: str, detail: str) -> ValidationError:
+    return ValidationError(f"cannot take {pointer}: it {detail}", errors=[{"pointer": pointer, "detail": detail}])

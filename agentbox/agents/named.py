@@ -1,0 +1,81 @@
+"""Agents of the manifest: what `[agents.<name>]` says stands, and a caller without scope admin says nothing else."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any, Final
+
+from agentbox.adapters.errors import PermissionDenied, QuotaExceeded, SpawnError, ValidationError
+from agentbox.adapters.orchestrator.contract import AgentSpec
+from agentbox.agents.config import HostConfig
+from agentbox.agents.entry import Entry
+from agentbox.grants.standing import PRINCIPAL
+
+DEFAULT_PROFILE: Final = "sandboxed"
+_PIPED: Final = ("stdio", "acp")  # protocols in which agent and caller talk on stdin and stdout
+_THE_MANIFESTS: Final = ("argv", "profile", "cwd", "env", "restart")
+
+
+def settled(spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool) -> AgentSpec:
+    """The spec with nothing left open. For a name in [agents] command, folder, policy and restarts are the manifest's; any
+    other name needs an argv, and is not for agents to start. Raises ValidationError, PermissionDenied, SpawnError (stage
+    agent)."""
+    table = config.agents.get(spec.name)
+    by_agent = principal.startswith(PRINCIPAL)
+    if table is None:
+        if by_agent:
+            raise _denied(spec, "an agent starts agents of the manifest only", scope="agents:write")
+        if not spec.argv:
+            raise _invalid("/argv", "must name a program, unless the name is an agent of the manifest")
+        return replace(spec, profile=spec.profile or DEFAULT_PROFILE)
+    if not table["enabled"]:
+        raise SpawnError(f"cannot start {spec.name}: agents.{spec.name}.enabled is false", stage="agent")
+    if (said := list(_said(spec, table))) and not admin:
+        raise _denied(spec, f"{', '.join(said)} of an agent of the manifest are the manifest's", scope="admin")
+    return replace(
+        spec, argv=spec.argv or (*table["command"], *table["args"]), profile=spec.profile or table["profile"],
+        cwd=spec.cwd or table["workspace_dir"], restart=_restart(spec, table),
+        stdin="pipe" if table["protocol"] in _PIPED else spec.stdin,
+    )  # fmt: skip
+
+
+def check_instances(name: str, entries: Iterable[Entry], config: HostConfig) -> None:
+    """`name` is that in [agents]; "" is bounded by nothing here. Raises QuotaExceeded."""
+    if not name:
+        return
+    living = sum(not one.over and one.holding.agent == name for one in entries)
+    most = config.agents[name]["max_instances"]
+    if living >= most:
+        raise QuotaExceeded(
+            f"cannot start another {name}: {living} of at most {most} live", hint="wait for one to end, or end one",
+            limit="max_instances", observed=living, cap=most, config_path=f"agents.{name}.max_instances",
+        )  # fmt: skip
+
+
+def limits_of(spec: AgentSpec, config: HostConfig) -> Mapping[str, Any]:
+    """Default and ceiling of each limit: the agent's own table, else [limits]."""
+    table = config.agents.get(spec.name)
+    return config.limits if table is None else {**config.limits, **table["limits"]}
+
+
+def _said(spec: AgentSpec, table: Mapping[str, Any]) -> Iterator[str]:
+    """What a spec says otherwise than the manifest."""
+    unsaid = {field.name: field.default for field in fields(AgentSpec)} | {"env": {}}
+    same = {
+        "argv": (*table["command"], *table["args"]), "profile": table["profile"], "cwd": table["workspace_dir"],
+        "restart": table["restart"]["policy"],
+    }  # fmt: skip
+    for name in _THE_MANIFESTS:
+        if getattr(spec, name) not in (unsaid[name], same.get(name, unsaid[name])):
+            yield name
+
+
+def _restart(spec: AgentSpec, table: Mapping[str, Any]) -> Any:
+    return table["restart"]["policy"] if spec.restart == "never" else spec.restart
+
+
+def _denied(spec: AgentSpec, why: str, *, scope: str) -> PermissionDenied:
+    return PermissionDenied(f"cannot start {spec.name}: {why}", scope=scope)
+
+
+def _invalid(pointer: str, detail: str) -> ValidationError:
+    return ValidationError(f"cannot take the spec: {pointer} {detail}", errors=[{"pointer": pointer, "detail": detail}])

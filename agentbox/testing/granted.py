@@ -1,0 +1,69 @@
+"""Agents on a real agent-host, as tests start them, and the gateway's authority that follows it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from agentbox.adapters.base import Deps, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.orchestrator.contract import AgentHandle, AgentSpec
+from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.gateway.following import Following
+from agentbox.grants.standing import Standing
+from agentbox.ids import uuid7
+from agentbox.testing.agent_host import AgentHostBox
+
+SAYS_TOKEN = 'printf "%s\\n" "$AGENTBOX_TOKEN"; exec sleep 1000'
+"""A script for `sh -c`: the token on stdout, then nothing."""
+
+
+@contextlib.asynccontextmanager
+async def opened(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
+    """A client of that host."""
+    config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
+    found = LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
+    await found.open(Deadline.after(10))
+    yield found
+    await found.close()
+
+
+@contextlib.asynccontextmanager
+async def followed(box: AgentHostBox) -> AsyncIterator[Following]:
+    """An authority that knows the whole set."""
+    found = Following(box.paths)
+    task = asyncio.create_task(found.follow())
+    async with asyncio.timeout(10):
+        await found.until_known()
+    yield found
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def spawn(adapter: LocalProcessOrchestrator, name: str, **more: Any) -> AgentHandle:
+    """An agent of that name; `more` are fields of its spec."""
+    return await adapter.spawn(AgentSpec(name=name, **more), request_id=uuid7())
+
+
+async def token_of(adapter: LocalProcessOrchestrator, handle: AgentHandle, generation: int = 1) -> str:
+    """The first line that a life writes: with SAYS_TOKEN its token."""
+    async with asyncio.timeout(15):
+        async for item in adapter.stream(handle.agent_id):
+            if item.kind == "stdout" and item.generation == generation:
+                return item.data.decode().strip()
+    raise AssertionError("it said nothing")
+
+
+async def standing_of(adapter: LocalProcessOrchestrator, authority: Following, handle: AgentHandle) -> Standing:
+    """What it holds, by its own token."""
+    return authority.identify(await token_of(adapter, handle))
+
+
+async def grant_id(
+    adapter: LocalProcessOrchestrator, handle: AgentHandle, scope: str, pattern: str, group: str = "grants"
+) -> str:
+    """The id of a grant, of `grants` or `secrets`."""
+    rows: Any = (await adapter.get(handle.agent_id)).policy[group]
+    found: str = next(row["grant_id"] for row in rows if row["scope"] == scope and pattern in row["patterns"])
+    return found
