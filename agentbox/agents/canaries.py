@@ -84,7 +84,9 @@ class Canaries:
         """An agent as any other, but in no table."""
         config = self._host.config
         spec = AgentSpec(name=NOT_RUN, argv=("",), profile="sandboxed")
-        limits = replace(effective_limits(Limits(), config, once=True, admin=False), wall_seconds=LONGEST_SECONDS)
+        limits = replace(
+            effective_limits(Limits(), config.limits, once=True, admin=False), wall_seconds=LONGEST_SECONDS
+        )
         made = Entry(agent_id=NOT_RUN, spec=spec, limits=limits, principal="", request_id="")
         made.holding = holding_of(spec, config)
         return made
