@@ -104,7 +104,7 @@ class Cli:
         name = self.load_manifest().usable.api.token_env
         try:
             found = (
-                collect([name], self.manifest).get(name)
+                collect([name], self.manifest, self.state().secrets_dir).get(name)
                 or engine_named(record.engine).read(record, str(Paths().api_key)).decode()
             )
         except (AgentboxError, OSError):  # it does not run, or has made none yet: say what to do about it

@@ -37,6 +37,7 @@ VERBS: dict[str, str] = {
     "run": "run one command in the box as an agent",
     "task": "tasks: submit, list, show, stop, logs",
     "token": "named tokens of the API: create, list, revoke",
+    "secrets": "what programs of the box need and nobody may read: set, list, remove",
     "mesh": "the federation: status, join, outbox",
     "events": "the journal: tail, show, verify, export, prune, delivery",
     "memory": "what the box remembers: reembed",

@@ -10,14 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from agentbox.engine.secrets import read_env_file
+from agentbox.engine.secrets import kept_names, read_env_file, recall
+from agentbox.engine.state import BoxState
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.features import load_features
 from agentbox.manifest import Finding, Manifest, load, parse
 from agentbox.manifest.loader import MAX_BYTES
 from agentbox.rules import LockInput, Report, RuleBug, read_lock, run
 from agentbox.rules.lock_input import LOCK_FILE
-from agentbox.settings import environment
+from agentbox.settings import HostPaths, environment
 
 _STDIN: Final = "-"
 _COLORS: Final = {"error": "31", "warning": "33", "info": "36"}
@@ -63,7 +64,14 @@ class Validation:
         if not self.check_env:
             return None
         beside = {} if str(self.path) == _STDIN else read_env_file(self.path.parent / ".env")
-        return {**beside, **environment()}
+        return {**self._kept(), **beside, **environment()}
+
+    def _kept(self) -> Mapping[str, str]:
+        """What `secrets set` keeps for this box, once its name can be read."""
+        if (model := self.manifest.effective) is None:
+            return {}
+        folder = BoxState(HostPaths.of_this_user().box(model.meta.name)).secrets_dir
+        return {name: recall(folder, name) for name in kept_names(folder)}
 
     def print_json(self, report: Report) -> None:
         """One document."""

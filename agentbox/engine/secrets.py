@@ -4,16 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 
+from agentbox.engine.caller import hand_over, make_folder
+from agentbox.engine.files import told, write_atomically
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import environment
 
+Source = Literal["environment", ".env", "set"]
 
-def collect(names: Iterable[str], manifest: Path) -> dict[str, str]:
-    """Each name from the environment, else from the `.env` beside the manifest; absent ones are left out."""
+
+def collect(names: Iterable[str], manifest: Path, kept: Path) -> dict[str, str]:
+    """Each name from the environment, else from the `.env` beside the manifest, else from the folder of `secrets set`;
+    absent ones are left out."""
     written = read_env_file(manifest.parent / ".env")
     here = environment()
-    return {name: value for name in names if (value := here.get(name) or written.get(name, ""))}
+    found = ((name, here.get(name) or written.get(name) or recall(kept, name)) for name in names)
+    return {name: value for name, value in found if value}
+
+
+def source_of(name: str, manifest: Path, kept: Path) -> Source | None:
+    """Where `collect` takes a value from, None where there is none."""
+    if environment().get(name):
+        return "environment"
+    if read_env_file(manifest.parent / ".env").get(name):
+        return ".env"
+    return "set" if recall(kept, name) else None
+
+
+def keep(folder: Path, name: str, value: str) -> None:
+    """Writes a secret, 0600 in a 0700 folder of the caller's. Raises AgentboxError (exit 3)."""
+    with told(f"make {folder}"):
+        make_folder(folder)
+    write_atomically(folder / name, value)
+    with told(f"write {folder / name}"):
+        hand_over(folder)
+
+
+def recall(folder: Path, name: str) -> str:
+    """The value that was kept, "" where there is none. Raises AgentboxError (exit 3)."""
+    path = folder / name
+    with told(f"read {path}"):
+        return path.read_text() if path.is_file() else ""
+
+
+def kept_names(folder: Path) -> tuple[str, ...]:
+    """Sorted. Raises AgentboxError (exit 3)."""
+    with told(f"read {folder}"):
+        return tuple(sorted(path.name for path in folder.glob("[!.]*"))) if folder.is_dir() else ()
+
+
+def forget(folder: Path, name: str) -> bool:
+    """Removes a secret that was kept; False where there is none. Raises AgentboxError (exit 3)."""
+    path = folder / name
+    with told(f"remove {path}"):
+        if not path.is_file():
+            return False
+        path.unlink()
+        return True
 
 
 def read_env_file(path: Path) -> dict[str, str]:

@@ -77,13 +77,18 @@ class _Builds:
 
 @dataclass(frozen=True)
 class BoxState:
-    """The state folder of a box, 0700: `record.json`, `builds.json`, `compose/`, `token`, `up.lock`."""
+    """The state folder of a box, 0700: `record.json`, `builds.json`, `compose/`, `secrets/`, `token`, `up.lock`."""
 
     folder: Path
 
     @property
     def compose_dir(self) -> Path:
         return self.folder / "compose"
+
+    @property
+    def secrets_dir(self) -> Path:
+        """What `secrets set` kept; the box has copies of its own."""
+        return self.folder / "secrets"
 
     @property
     def token_file(self) -> Path:

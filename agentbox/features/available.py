@@ -14,7 +14,6 @@ AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "api.auth": ("token",),
     "image.source": ("debian",),
     "privacy.mode": ("off", "rules"),
-    "providers.*.enabled": (False,),
     "sovereign_mesh.enabled": (False,),
     "sovereign_mesh.relay.enabled": (False,),
 }

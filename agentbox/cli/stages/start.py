@@ -70,7 +70,7 @@ def start_of(cli: Cli, manifest: Manifest, stamp: BuildStamp | None, wish: Wish)
     return Start(
         plan=plan, manifest=manifest.raw, state=cli.state(), image_ref=stamp.reference if stamp else "",
         image_id=stamp.image_id if stamp else "", pulled=stamp is not None and stamp.pulled, project=wish.project, strict=wish.strict, hooks=hooks,
-        secrets=collect(plan.secrets, cli.manifest), made_of=digest(canonical_json(parts)),
+        secrets=collect(plan.secrets, cli.manifest, cli.state().secrets_dir), made_of=digest(canonical_json(parts)),
     )  # fmt: skip
 
 

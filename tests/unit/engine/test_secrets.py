@@ -13,7 +13,11 @@ def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / ".env").write_text("A=file\nB='quoted value'\nexport C=\"x\"\n# note\n\n")
     monkeypatch.setenv("A", "variable")
     monkeypatch.delenv("D", raising=False)
-    assert collect(["A", "B", "C", "D"], tmp_path / "agentbox.toml") == {"A": "variable", "B": "quoted value", "C": "x"}
+    assert collect(["A", "B", "C", "D"], tmp_path / "agentbox.toml", tmp_path / "kept") == {
+        "A": "variable",
+        "B": "quoted value",
+        "C": "x",
+    }
 
 
 def test_a_bad_line_is_named_without_its_text(tmp_path: Path) -> None:
