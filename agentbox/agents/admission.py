@@ -51,6 +51,7 @@ def launch_of(entry: Entry, config: HostConfig, mark: str, token: str) -> Launch
         argv=entry.spec.argv, env=env, cwd=cwd, confinement=confinement_of(entry, config, (home_dir, temp), program),
         roots=roots, memory=limits.memory or 0, cpu=limits.cpu or 0, pids=limits.pids or 0, fds=limits.fds or 0,
         file_size=limits.branch_disk or 0, wall_seconds=limits.wall_seconds or 0, grace_seconds=config.grace_seconds,
+        private=str(folder.resolve()), tmp=limits.tmp or 0, branch_disk=limits.branch_disk or 0,
     )  # fmt: skip
 
 

@@ -93,9 +93,7 @@ class Launcher:
                 raise SpawnFailed("launcher", "agent-host has no descriptor left", error.errno or 0) from error
             made.pop_all()
         try:
-            await _send(
-                commands, {"number": number, "memory": launch.memory, "pids": launch.pids}, [far.fileno(), *theirs]
-            )
+            await _send(commands, {"number": number, **launch.watched()}, [far.fileno(), *theirs])
         except OSError as error:
             near.close()
             _close(ours)

@@ -1,6 +1,6 @@
 """The single-threaded process that forks one reaper an agent. It holds no state that outlives it.
 
-Orders come as datagrams on a Unix socket: `{number, memory, pids}` with four descriptors (control, stdin, stdout,
+Orders come as datagrams on a Unix socket: the members of `watchdog.Bounds` with four descriptors (control, stdin, stdout,
 stderr). What to run goes straight to the reaper, over the control socket. Answers: `{number, clean, peaks}` when a reaper
 is gone and nothing of its tree is left, `{number, peaks}` while they grow, `{number, breach}` and `{number, warning}` with
 limit, observed and cap. Closing the socket ends everything.
@@ -20,6 +20,7 @@ from dataclasses import asdict
 from typing import Any, NoReturn
 
 from agentbox.sandbox import confine, kernel, reaper, tree
+from agentbox.sandbox.disk import Disk
 from agentbox.sandbox.wake import wakeup
 from agentbox.sandbox.watchdog import Bounds, Watchdog
 
@@ -53,6 +54,7 @@ class Launcher:
         self.next_look = 0.0
         self.children = wakeup()
         self.locks = os.memfd_create("ports", os.MFD_CLOEXEC)  # what reapers lock, byte n for port n
+        self.disk = Disk(self._close)
 
     def run(self) -> None:
         """Returns when the host closed its end; every reaper then ends its tree because its parent dies."""
@@ -60,12 +62,15 @@ class Launcher:
         poll.register(self.commands, select.POLLIN)
         poll.register(self.children, select.POLLIN)
         while True:
+            if (walker := self.disk.fileno()) >= 0:
+                poll.register(walker, select.POLLIN)
             ready = {fd for fd, _ in poll.poll(self._patience())}
             if self.children.fileno() in ready:
                 self.children.recv(_DATAGRAM)
                 self._bury()
             if self.commands.fileno() in ready and not self._obey():
                 return
+            self._hear_of_disk()
             if self.trees and time.monotonic() >= self.next_look:
                 self._look()
 
@@ -79,7 +84,7 @@ class Launcher:
             return False
         if not data:
             return False
-        order = json.loads(data)
+        bounds = Bounds(**json.loads(data))
         if not self.trees:
             self.next_look = time.monotonic() + self.watchdog.pause
         me = os.getpid()
@@ -87,19 +92,24 @@ class Launcher:
             pid = os.fork()
             if pid == 0:
                 self._be_reaper(fds, me)
-            self.trees[pid] = Bounds(**order)
+            self.trees[pid] = bounds
         except BlockingIOError:  # no process left: the host learns it from the control socket, which closes unanswered
-            pass
+            return True
         finally:
             for fd in fds:
                 os.close(fd)
+        self.disk.watch(pid, bounds)  # may fork: with none of this agent's descriptors open
         return True
 
     def _be_reaper(self, fds: list[int], launcher: int) -> NoReturn:
         signal.set_wakeup_fd(-1)
+        self._close()
+        self.disk.close()
+        reaper.main(socket.socket(fileno=fds[0]), (fds[1], fds[2], fds[3]), launcher, self.locks)
+
+    def _close(self) -> None:
         self.commands.close()
         self.children.close()
-        reaper.main(socket.socket(fileno=fds[0]), (fds[1], fds[2], fds[3]), launcher, self.locks)
 
     def _bury(self) -> None:
         with contextlib.suppress(ChildProcessError):
@@ -107,23 +117,36 @@ class Launcher:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                if tree_of := self.trees.pop(pid, None):
+                if pid == self.disk.pid:
+                    self.disk.died()
+                elif tree_of := self.trees.pop(pid, None):
+                    self.disk.forget(pid)
                     if status:  # killed from outside: its tree is ours now
-                        tree.end_children(keep=self.trees)
+                        tree.end_children(keep={*self.trees, self.disk.pid})
                     peaks = self.watchdog.last(pid)
                     self._tell({"number": tree_of.number, "clean": status == 0, "peaks": peaks})
 
     def _look(self) -> None:
         for pid, kind, what in self.watchdog.look(self.trees):
             self._tell({"number": self.trees[pid].number, kind: asdict(what)})
-            if kind == "warning":
-                continue
-            tree.send_one(pid, signal.SIGUSR1)  # first, so that the reaper knows why its leader ends
-            # The reaper shares CPUs and nice value with its tree, which may be a fork bomb: the launcher is faster.
-            tree.send(tree.freeze(pid), signal.SIGKILL)
+            if kind == "breach":
+                self._end(pid)
         for pid, peaks in self.watchdog.grown():
             self._tell({"number": self.trees[pid].number, "peaks": peaks})
+        self.disk.flush()
         self.next_look = time.monotonic() + self.watchdog.pause
+
+    def _hear_of_disk(self) -> None:
+        for word in self.disk.words():
+            pid, what = word["reaper"], {name: word[name] for name in word if name != "reaper"}
+            self._tell({"number": self.trees[pid].number, **what})
+            if "breach" in what:
+                self._end(pid)
+
+    def _end(self, pid: int) -> None:
+        tree.send_one(pid, signal.SIGUSR1)  # first, so that the reaper knows why its leader ends
+        # The reaper shares CPUs and nice value with its tree, which may be a fork bomb: the launcher is faster.
+        tree.send(tree.freeze(pid), signal.SIGKILL)
 
     def _tell(self, message: Mapping[str, Any]) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):

@@ -82,7 +82,9 @@ def _bounded(by: str, asked: bool, why: str) -> Row:
 def _memory(launch: Launch, measured: Mapping[str, Any]) -> Row:
     if launch.memory and not 0 < measured["data"] <= launch.memory:
         return _row("absent", "", "RLIMIT_DATA did not take")
-    return _bounded("watchdog", bool(launch.memory), "RLIMIT_DATA a process, and a look at the tree now and then")
+    if not launch.memory:
+        return _row("absent", "", "no limit was asked for")
+    return _row("enforced", "watchdog", "the tree is ended within 0.5 s of crossing; RLIMIT_DATA bounds each process")
 
 
 def _cpu(launch: Launch, measured: Mapping[str, Any]) -> Row:
@@ -110,4 +112,7 @@ def _descriptors(launch: Launch, measured: Mapping[str, Any]) -> Row:
 def _disk(launch: Launch, measured: Mapping[str, Any]) -> Row:
     if not launch.file_size or not 0 < measured["fsize"] <= launch.file_size:
         return _row("absent", "", "no limit on a file")
-    return _row("degraded", "kernel", "RLIMIT_FSIZE bounds each file, nothing bounds their sum")
+    if not (launch.private and launch.tmp and launch.branch_disk):
+        return _row("degraded", "kernel", "RLIMIT_FSIZE bounds each file, nothing bounds their sum")
+    why = "the tree is ended within 2 s of crossing what its private folders may hold; RLIMIT_FSIZE bounds each file"
+    return _row("enforced", "watchdog", why)

@@ -27,9 +27,16 @@ class Launch:
     pids: int = 0  # processes of the tree, threads not counted
     fds: int = 0
     file_size: int = 0  # of each file written
+    private: str = ""  # its folder: `home` and `tmp` there are bounded by `tmp`, all else by `branch_disk`
+    tmp: int = 0
+    branch_disk: int = 0
     wall_seconds: float = 0
     grace_seconds: float = 5
     confinement: Confinement | None = None  # None: the box alone confines it
+
+    def watched(self) -> dict[str, Any]:
+        """What the launcher must know to watch its tree: members of `watchdog.Bounds`."""
+        return {name: getattr(self, name) for name in ("memory", "pids", "private", "tmp", "branch_disk")}
 
     def to_line(self) -> bytes:
         """One line of JSON."""

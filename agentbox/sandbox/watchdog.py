@@ -21,11 +21,14 @@ Kind = Literal["breach", "warning"]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of one tree, which the host knows by its number; 0 = none."""
+    """Of one tree, which the host knows by its number; 0 = none. `private`: its folder, "" = it has none."""
 
     number: int
     memory: int
     pids: int
+    private: str = ""
+    tmp: int = 0
+    branch_disk: int = 0
 
 
 class _Watched:

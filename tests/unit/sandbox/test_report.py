@@ -18,6 +18,9 @@ LAUNCH = Launch(
     pids=5,
     fds=64,
     file_size=10,
+    private="/private",
+    tmp=5,
+    branch_disk=10,
     confinement=Confinement(),
 )
 HELD = {"network": True, "paths": True, "signals": True, "sockets": True}
@@ -52,10 +55,11 @@ def test_what_is_held_is_enforced_and_no_more() -> None:
     """Attributes by path stay open, so the filesystem is no more than `degraded`."""
     found = states()
     assert {name for name, state in found.items() if state == "enforced"} == {
-        "network", "signals", "abstract_sockets", "pathname_sockets", "syscalls", "descriptors",
+        "network", "signals", "abstract_sockets", "pathname_sockets", "syscalls", "descriptors", "memory", "disk",
     }  # fmt: skip
     assert found["filesystem"] == "degraded"
     assert states(uid=0)["descriptors"] == "degraded"
+    assert states(replace(LAUNCH, private=""))["disk"] == "degraded"
 
 
 @pytest.mark.parametrize(

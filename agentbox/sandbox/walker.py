@@ -1,0 +1,176 @@
+"""A child of the launcher that keeps agents within their disk: looks at free space often, walks folders only while it shrinks.
+
+A tree can have crossed its cap only if that much was written since its last walk, so it is walked once half of that has
+gone. Below FREE_FLOOR every agent is stopped first, and goes on once it is known who wrote. Datagrams of JSON: in come
+`{watch, bounds}` and `{forget}` with the pid of a reaper; out go `{reaper, peaks}`, `{reaper, warning}`, `{reaper, breach}`
+and `{freeze}`. It signals nobody itself.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, NoReturn
+
+from agentbox.limits.gauge import Breach, Gauge
+from agentbox.limits.registry import FREE_FLOOR, INODE_BYTES, WALK_SECONDS
+from agentbox.sandbox import kernel, tree, usage
+from agentbox.sandbox.watchdog import Bounds
+
+LOOK = 0.2  # seconds between two looks at free space
+SLOW = 15.0  # seconds after which a tree is walked though little vanished: what one writes another may have freed
+SHARE = 20  # times what all walks take is at least between two such, so that they cost a twentieth of a CPU at most
+LONGEST = 0.5  # seconds of walks between two looks; who wrote most comes first, and the others next time
+AGAIN = 16 << 20  # bytes that go on vanishing below the floor before all are stopped once more
+_DATAGRAM = 1 << 16
+
+
+def main(commands: socket.socket) -> NoReturn:
+    """Never returns; ends with the launcher."""
+    code = 1
+    try:
+        kernel.signal_me_when_parent_dies(signal.SIGKILL)
+        Walker(commands).run()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+class _Watched:
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
+        self.gauges = (Gauge("tmp", bounds.tmp), Gauge("branch_disk", bounds.branch_disk))
+        self.gone = 0  # bytes that vanished since its last walk, whoever wrote them
+        self.walked = 0.0
+        self.took = 0.0
+        self.written = 0
+        self.room = _room(bounds.tmp, 0), _room(bounds.branch_disk, 0)
+
+    def due(self, now: float, slow: float) -> bool:
+        waited = now - self.walked
+        return waited >= WALK_SECONDS and (2 * self.gone >= min(self.room) or (waited >= slow and self.gone > 0))
+
+
+def _room(cap: int, used: int) -> float:
+    return max(0, cap - used) if cap else float("inf")
+
+
+class Walker:
+    """One loop."""
+
+    def __init__(self, commands: socket.socket, floor: int = FREE_FLOOR) -> None:
+        self._commands, self._floor = commands, floor
+        self._trees: dict[int, _Watched] = {}  # by pid of the reaper
+        self._free: dict[int, int] = {}  # by device
+        self._stopped_at: float = float("inf")  # bytes free when all were stopped last
+
+    def run(self) -> None:
+        """Until the launcher closes its end."""
+        poll = select.poll()
+        poll.register(self._commands, select.POLLIN)
+        pause = LOOK
+        while True:
+            if poll.poll(int(pause * 1000) if self._trees else None):
+                if not self._hear():
+                    return
+                continue
+            began = time.monotonic()
+            self.look()
+            pause = max(LOOK, time.monotonic() - began)
+
+    def look(self) -> None:
+        """Once at free space, and at the folders of whoever may have crossed a cap."""
+        low = self._shrink()
+        if low:
+            self._tell({"freeze": True})
+        try:
+            self._walk_those_due(everyone=low)
+        finally:
+            if low:
+                self._tell({"freeze": False})
+
+    def _hear(self) -> bool:
+        data = self._commands.recv(_DATAGRAM)
+        if not data:
+            return False
+        word = json.loads(data)
+        if "watch" in word:
+            self._trees[word["watch"]] = _Watched(Bounds(**word["bounds"]))
+        else:
+            self._trees.pop(word["forget"], None)
+        return True
+
+    def _shrink(self) -> bool:
+        """Books what vanished on every tree of that device. True when all must be stopped now."""
+        lowest = float("inf")
+        devices: dict[int, list[_Watched]] = {}
+        for one in self._trees.values():
+            with contextlib.suppress(OSError):  # its folder went with it
+                devices.setdefault(os.stat(one.bounds.private).st_dev, []).append(one)  # noqa: PTH116
+        for device, watched in devices.items():
+            with contextlib.suppress(OSError):
+                now = os.statvfs(watched[0].bounds.private)
+                room = now.f_bavail * now.f_frsize
+                lowest = min(lowest, room)
+                worth = room + now.f_favail * INODE_BYTES
+                vanished = max(0, self._free.get(device, worth) - worth)
+                self._free[device] = worth
+                for one in watched:
+                    one.gone += vanished
+        if lowest >= self._floor:
+            self._stopped_at = float("inf")
+            return False
+        if lowest > self._stopped_at - AGAIN:
+            return False
+        self._stopped_at = lowest
+        return True
+
+    def _walk_those_due(self, *, everyone: bool) -> None:
+        now = time.monotonic()
+        slow = max(SLOW, SHARE * sum(one.took for one in self._trees.values()))
+        due = {reaper: one for reaper, one in self._trees.items() if everyone or one.due(now, slow)}
+        if not due:
+            return
+        members = {reaper: [row.pid for row in rows] for reaper, rows in tree.by_root(tree.scan(), due).items()}
+        for reaper in self._by_writing(due, members):
+            over = self._walk(reaper, due[reaper], members[reaper])
+            if over if everyone else time.monotonic() > now + LONGEST:
+                return
+
+    def _by_writing(self, due: Mapping[int, _Watched], members: Mapping[int, list[int]]) -> Iterator[int]:
+        """Those that wrote most since their last walk first."""
+        fresh = {}
+        for reaper, one in due.items():
+            total = usage.written(members[reaper])
+            fresh[reaper], one.written = total - one.written, total
+        yield from sorted(fresh, key=lambda reaper: -fresh[reaper])
+
+    def _walk(self, reaper: int, one: _Watched, members: list[int]) -> bool:
+        """True when it crossed a cap."""
+        one.gone, began = 0, time.monotonic()
+        found = usage.used(one.bounds.private, members)
+        one.walked = time.monotonic()
+        one.took = one.walked - began
+        one.room = _room(one.bounds.tmp, found.tmp), _room(one.bounds.branch_disk, found.branch_disk)
+        grown = False
+        for gauge, used in zip(one.gauges, (found.tmp, found.branch_disk), strict=True):
+            if gauge.cap and used > gauge.cap:
+                self._tell(
+                    {"reaper": reaper, "breach": asdict(Breach(limit=gauge.limit, observed=used, cap=gauge.cap))}
+                )
+                del self._trees[reaper]
+                return True
+            grown = grown or used > gauge.peak
+            if warning := gauge.see(used):
+                self._tell({"reaper": reaper, "warning": asdict(warning)})
+        if grown:
+            self._tell({"reaper": reaper, "peaks": {gauge.limit: gauge.peak for gauge in one.gauges}})
+        return False
+
+    def _tell(self, word: Mapping[str, Any]) -> None:
+        self._commands.send(json.dumps(word).encode())

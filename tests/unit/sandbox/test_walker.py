@@ -1,0 +1,125 @@
+"""Who is walked, when, and what is said of it; who is stopped while the disk is nearly full."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentbox.sandbox import tree
+from agentbox.sandbox.disk import Disk
+from agentbox.sandbox.walker import Walker
+from agentbox.sandbox.watchdog import Bounds
+from agentbox.testing.until import until
+
+MIB = 1 << 20
+EVERYTHING = 1 << 60  # a floor that every disk is below
+REAPER = 1 << 22  # the pid of nobody
+
+
+class Lab:
+    """A walker and the launcher's end of its socket."""
+
+    def __init__(self, floor: int) -> None:
+        self.ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.ours.setblocking(False)
+        self.walker = Walker(theirs, floor)
+
+    def watch(self, folder: Path, reaper: int = REAPER) -> None:
+        (folder / "tmp").mkdir(parents=True, exist_ok=True)
+        bounds = Bounds(number=1, memory=0, pids=0, private=str(folder), tmp=8 * MIB, branch_disk=16 * MIB)
+        self.ours.send(json.dumps({"watch": reaper, "bounds": bounds.__dict__}).encode())
+        assert self.walker._hear()
+
+    def said(self) -> list[dict[str, Any]]:
+        """By one look."""
+        self.walker.look()
+        found = []
+        while True:
+            try:
+                found.append(json.loads(self.ours.recv(1 << 16)))
+            except BlockingIOError:
+                return found
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return Lab(floor=0)
+
+
+async def test_a_full_folder_is_found(lab: Lab, tmp_path: Path) -> None:
+    """Temp past its cap is a breach with what was observed, once; the tree is then forgotten."""
+    lab.watch(tmp_path)
+    lab.said()
+    (tmp_path / "tmp" / "x").write_bytes(os.urandom(9 * MIB))
+    words: list[dict[str, Any]] = []
+    await until(lambda: bool(words.extend(lab.said()) or words), "it is found")
+    (word,) = words
+    assert (word["reaper"], word["breach"]["limit"], word["breach"]["cap"]) == (REAPER, "tmp", 8 * MIB)
+    assert word["breach"]["observed"] > 9 * MIB
+    assert lab.said() == []
+
+
+async def test_near_the_cap_is_a_warning(lab: Lab, tmp_path: Path) -> None:
+    """And the peaks of both."""
+    lab.watch(tmp_path)
+    lab.said()
+    (tmp_path / "work").write_bytes(os.urandom(14 * MIB))
+    words: list[dict[str, Any]] = []
+    await until(lambda: bool(words.extend(lab.said()) or words), "it is found")
+    assert [next(iter(word.keys() - {"reaper"})) for word in words] == ["warning", "peaks"]
+    assert words[0]["warning"]["limit"] == "branch_disk"
+    assert words[1]["peaks"]["branch_disk"] > 14 * MIB
+
+
+def test_nobody_is_walked_while_nothing_is_written(lab: Lab, tmp_path: Path) -> None:
+    """A folder that was full before the watch began, on a quiet disk, costs nothing until something vanishes."""
+    lab.watch(tmp_path)
+    one = lab.walker._trees[REAPER]
+    one.gone = 0
+    assert not one.due(time.monotonic(), slow=15)
+    one.gone = 5 * MIB  # more than half of the room of 8 MiB
+    assert one.due(time.monotonic(), slow=15)
+
+
+def test_below_the_floor_all_are_stopped_first(tmp_path: Path) -> None:
+    """Stop, the walk of everyone, and go; not again until more vanished, so that a full disk is no end of all work."""
+    lab = Lab(floor=EVERYTHING)
+    lab.watch(tmp_path)
+    (tmp_path / "tmp" / "x").write_bytes(os.urandom(9 * MIB))
+    words = lab.said()
+    assert [next(iter(word.keys() - {"reaper"})) for word in words] == ["freeze", "breach", "freeze"]
+    assert [word["freeze"] for word in words if "freeze" in word] == [True, False]
+    assert lab.said() == []
+
+
+async def test_a_stop_is_of_whole_trees_and_is_taken_back(tmp_path: Path) -> None:
+    """Descendants too; who was stopped before stays so."""
+    ours, walker = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    disk = Disk(lambda: None)
+    ours.setblocking(False)
+    disk._socket = ours
+    script = "sleep 1000 & sleep 1001 & kill -STOP $!; wait"
+    with subprocess.Popen(["sh", "-c", script], start_new_session=True) as shell:
+        try:
+            await until(lambda: states_below(shell.pid) == ["S", "T"], "two sleep, one of them is stopped")
+            disk.watch(shell.pid, Bounds(number=1, memory=0, pids=0, private=str(tmp_path)))
+            walker.send(json.dumps({"freeze": True}).encode())
+            assert list(disk.words()) == []
+            await until(lambda: states_below(shell.pid) == ["T", "T"], "all are stopped")
+            walker.send(json.dumps({"freeze": False}).encode())
+            assert list(disk.words()) == []
+            await until(lambda: states_below(shell.pid) == ["S", "T"], "one goes on")
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
+    disk.close()
+    walker.close()
+
+
+def states_below(pid: int) -> list[str]:
+    return sorted(row.state for row in tree.descendants(tree.scan(), [pid]))
