@@ -125,7 +125,7 @@ class LifeClauses:
         keepers = [row.pid for row in tree.descendants(tree.scan(), [lab.root_pid]) if row.pid not in running(needle)]
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in keepers:
-                os.kill(pid, number)
+                tree.send_one(pid, number)  # one that walks folders dies with its parent
             if number == signal.SIGSTOP:
                 await lab.crash()
         assert running(needle)
