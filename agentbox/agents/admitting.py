@@ -11,6 +11,8 @@ from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
 from agentbox.ids import uuid7
 
+TASK = "task:"  # in front of the request id of a task's run, which is one life whatever a table says
+
 
 @dataclass(frozen=True, kw_only=True)
 class Asker:
@@ -25,7 +27,8 @@ def admitted(host: Host, spec: AgentSpec, asker: Asker, *, once: bool) -> Entry:
     """Raises the errors of the slot for what may not be started, or not now."""
     check_form(spec)
     config = host.config
-    spec = named.settled(spec, config, principal=asker.principal, admin=asker.admin)
+    one_life = once or asker.request_id.startswith(TASK)
+    spec = named.settled(spec, config, principal=asker.principal, admin=asker.admin, one_life=one_life)
     parent = _parent(host, spec)
     limits = effective_limits(spec.limits, named.limits_of(spec, config), once=once, admin=asker.admin)
     holding = policy.below(policy.holding_of(spec, config), spec, parent, asker.principal)

@@ -15,9 +15,9 @@ _PIPED: Final = ("stdio", "acp")  # protocols in which agent and caller talk on 
 _THE_MANIFESTS: Final = ("argv", "profile", "cwd", "env", "restart")
 
 
-def settled(spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool) -> AgentSpec:
+def settled(spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool, one_life: bool) -> AgentSpec:
     """The spec with nothing left open. For a name in [agents] command, folder, policy and restarts are the manifest's; any
-    other name needs an argv, and is not for agents to start. Raises ValidationError, PermissionDenied, SpawnError (stage
+    other name needs an argv, and is not for agents to start. `one_life`: a run, whose restarts and input are its own. Raises ValidationError, PermissionDenied, SpawnError (stage
     agent)."""
     table = config.agents.get(spec.name)
     by_agent = principal.startswith(PRINCIPAL)
@@ -33,8 +33,8 @@ def settled(spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool)
         raise _denied(spec, f"{', '.join(said)} of an agent of the manifest are the manifest's", scope="admin")
     return replace(
         spec, argv=spec.argv or (*table["command"], *table["args"]), profile=spec.profile or table["profile"],
-        cwd=spec.cwd or table["workspace_dir"], restart=_restart(spec, table),
-        stdin="pipe" if table["protocol"] in _PIPED else spec.stdin,
+        cwd=spec.cwd or table["workspace_dir"], restart=spec.restart if one_life else _restart(spec, table),
+        stdin="pipe" if table["protocol"] in _PIPED and not one_life else spec.stdin,
     )  # fmt: skip
 
 

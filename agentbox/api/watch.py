@@ -8,6 +8,7 @@ import structlog
 
 from agentbox.adapters.errors import AdapterError
 from agentbox.api.agent_events import record_of_agents
+from agentbox.api.autostart import autostart, wanted
 from agentbox.api.boot_events import BootEvents, flush
 from agentbox.api.canaries import CanaryWatch
 from agentbox.api.denials import follow_denials
@@ -35,9 +36,11 @@ class Watch:
         self._agents: asyncio.Task[None] | None = None
         self._denials: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
+        self._starting: asyncio.Task[None] | None = None
         self.canaries = CanaryWatch()
         self._pids: dict[str, int] = {}
         self.was_ready = False
+        self.ready_once = asyncio.Event()
         self.sealed_at: str | None = None
         self.sealed_after: float | None = None
 
@@ -51,6 +54,9 @@ class Watch:
             self._agents.add_done_callback(tells_bug("record of agents"))
         self._denials = asyncio.ensure_future(follow_denials(self._services))
         self._denials.add_done_callback(tells_bug("counts of denials"))
+        if wanted(self._services):
+            self._starting = asyncio.ensure_future(autostart(self._services))
+            self._starting.add_done_callback(tells_bug("agents that start with the box"))
         if proves_sandbox(self._services.plan):
             self._following = asyncio.ensure_future(self.canaries.follow(self._services))
             self._following.add_done_callback(tells_bug("reports of canaries"))
@@ -60,9 +66,9 @@ class Watch:
         if self._job is None:
             return
         await self._services.drift.stop()
-        started = (self._job, self._agents, self._denials, self._following)
+        started = (self._job, self._agents, self._denials, self._following, self._starting)
         jobs = {job for job in started if job is not None}
-        self._job = self._agents = self._denials = self._following = None
+        self._job = self._agents = self._denials = self._following = self._starting = None
         for job in jobs:
             job.cancel()
         await asyncio.wait(jobs)
@@ -115,6 +121,8 @@ class Watch:
         metrics.ready.set(new.ready)
         self._measure_requirements()
         self.was_ready |= new.ready
+        if new.ready:
+            self.ready_once.set()
         if old.ready != new.ready:
             metrics.transitions.labels("ready" if new.ready else "unready").inc()
             words = {"from": _word(old), "to": _word(new)}

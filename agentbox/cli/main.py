@@ -35,6 +35,7 @@ VERBS: dict[str, str] = {
     "logs": "what the box prints",
     "shell": "a shell inside the box",
     "run": "run one command in the box as an agent",
+    "agent": "agents: list, show, spawn, stop, logs, attach, revoke",
     "task": "tasks: submit, list, show, stop, logs",
     "token": "named tokens of the API: create, list, revoke",
     "secrets": "what programs of the box need and nobody may read: set, list, remove",

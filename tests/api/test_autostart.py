@@ -1,0 +1,51 @@
+"""Agents that start with the box, on a real agent-host."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from agentbox.api.app import build
+from agentbox.api.autostart import autostart, wanted
+from agentbox.plan.model import Slot
+from agentbox.testing.agent_host import AgentHostBox
+from agentbox.testing.api_box import api_plan
+from agentbox.testing.plans import plan_of
+
+MANIFEST = """
+[agents.clerk]
+command = ["sleep", "1000"]
+autostart = true
+[agents.idle]
+command = ["sleep", "1000"]
+[agents.shut]
+command = ["sleep", "1000"]
+autostart = true
+enabled = false
+"""
+
+
+async def test_once_the_box_is_ready(prefix: Path) -> None:
+    """Not before; those that are enabled and say so; and not again when the API starts again in this boot."""
+    host = AgentHostBox(prefix, manifest=MANIFEST)
+    host.paths.state_secrets.mkdir(parents=True)
+    host.paths.api_key.write_text("k" * 64)
+    host.start()
+    try:
+        for _ in range(2):
+            services = build(api_plan(agents=plan_of(MANIFEST).agents), host.paths, None)
+            assert wanted(services) == ("clerk",)
+            await services.container.start()
+            starting = asyncio.create_task(autostart(services))
+            done, _ = await asyncio.wait({starting}, timeout=0.2)
+            assert not done
+            services.watch.ready_once.set()
+            async with asyncio.timeout(10):
+                await starting
+            found = (await services.container.orchestrator.list()).items
+            assert [(one.spec.name, one.state) for one in found] == [("clerk", "running")]
+            await services.container.stop()
+        off = replace(services.plan, slots={**services.plan.slots, "orchestrator": Slot(use="off", required=False)})
+        services.plan = off
+        assert wanted(services) == ()
+    finally:
+        host.stop()
