@@ -81,9 +81,10 @@ def _refused(what: Callable[[], None]) -> bool:
     return False
 
 
-def apply(confinement: Confinement, known: int | None = None) -> tuple[int, int]:
+def apply(confinement: Confinement, known: int | None = None, *, forks: bool = True) -> tuple[int, int]:
     """Confines this single-threaded process and all that descend from it, for good; returns the Landlock ABI in use and
-    the listener, where calls wait for the reaper. Until somebody answers there, such a call waits.
+    the listener, where calls wait for the reaper. Until somebody answers there, such a call waits. `forks`: the making of
+    a process is such a call.
 
     Raises OSError; then the process must not go on: some of it may hold, some not.
     """
@@ -94,4 +95,4 @@ def apply(confinement: Confinement, known: int | None = None) -> tuple[int, int]
     if abi:
         # Whatever it may reach the reaper reaches for it: the kernel lets no connection of its own through.
         landlock.restrict(confinement.grants, None if network else (), abi)
-    return abi, seccomp.install(seccomp.build(seccomp.of_this_machine(), network=network))
+    return abi, seccomp.install(seccomp.build(seccomp.of_this_machine(), network=network, forks=forks))

@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 
 from agentbox.sandbox import confine, kernel
 from agentbox.sandbox.answers import desk
-from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.spec import Launch
 
 REPORT_FD = 3
@@ -48,7 +47,7 @@ def become(launch: Launch, stdio: tuple[int, int, int], report: int, handover: i
         Stage.name = "cwd"
         _enter(launch)
         Stage.name = "confinement"
-        _tell(Stage.report, {"measured": {**_measure(), **_confine(launch.confinement)}})
+        _tell(Stage.report, {"measured": {**_measure(), **_confine(launch)}})
         Stage.name = "exec"
         _exec(launch)
     except (OSError, ValueError) as error:
@@ -132,13 +131,14 @@ def _measure() -> dict[str, Any]:
     }
 
 
-def _confine(confinement: Confinement | None) -> dict[str, Any]:
+def _confine(launch: Launch) -> dict[str, Any]:
     """From here on every rule holds for this process too. What did not take, though it should, ends the start."""
     handover = socket.socket(fileno=_HANDOVER_FD)
+    confinement = launch.confinement
     if confinement is None:
         handover.close()
         return {}
-    abi, listener = confine.apply(confinement)
+    abi, listener = confine.apply(confinement, forks=launch.pids > 0)
     desk.hand_over(handover, listener)
     handover.close()
     os.close(listener)  # the reaper alone answers

@@ -91,7 +91,7 @@ class Reaper:
         for fd in (writing, *stdio):
             os.close(fd)
         if launch.confinement is not None and (listener := desk.receive(near)) is not None:
-            self.desk = Desk(listener, launch.confinement, self.locks)
+            self.desk = Desk(listener, launch.confinement, self.locks, launch.pids)
         near.close()
         messages = [json.loads(line) for line in self._report(reading).splitlines()]
         if messages and "stage" in messages[-1]:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from agentbox.sandbox.answers.forks import THREADS_A_PROCESS
 from agentbox.sandbox.confine import Confinement, missing
 from agentbox.sandbox.seccomp import REFUSED, UNKNOWN
 from agentbox.sandbox.spec import Launch
@@ -26,7 +27,7 @@ def report(launch: Launch, measured: Mapping[str, Any]) -> Report:
         **_confinement(launch.confinement, measured),
         "memory": _memory(launch, measured),
         "cpu": _cpu(launch, measured),
-        "processes": _bounded("watchdog", bool(launch.pids), "the tree is ended when a look finds it past the limit"),
+        "processes": _processes(launch, measured),
         "descriptors": _descriptors(launch, measured),
         "disk": _disk(launch, measured),
     }
@@ -77,6 +78,12 @@ def _network(asked: Confinement, held: bool) -> Row:
 
 def _bounded(by: str, asked: bool, why: str) -> Row:
     return _row("degraded", by, why) if asked else _row("absent", "", "no limit was asked for")
+
+
+def _processes(launch: Launch, measured: Mapping[str, Any]) -> Row:
+    if launch.pids and "landlock" in measured:  # the filter took, and the reaper has answered
+        return _row("enforced", "reaper", f"{launch.pids} processes, and {THREADS_A_PROCESS} times as many threads")
+    return _bounded("watchdog", bool(launch.pids), "the tree is ended when a look finds it past the limit")
 
 
 def _memory(launch: Launch, measured: Mapping[str, Any]) -> Row:

@@ -49,6 +49,8 @@ ON_ONESELF: Final = {
 _SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}  # where the flags are
 NETWORK: Final = ("socket", "connect", "bind", "listen")  # what the reaper does in the agent's place
 
+FORKS: Final = ("fork", "vfork")  # and `clone`
+
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -60,16 +62,16 @@ class _Program(ctypes.Structure):
 
 
 @cache
-def build(machine: Machine, *, network: bool) -> bytes:
-    """The filter. `network`: any TCP and UDP, done by the kernel. Whatever it refuses goes to the reaper, which says the
+def build(machine: Machine, *, network: bool, forks: bool = True) -> bytes:
+    """The filter. `network`: any TCP and UDP, done by the kernel. `forks`: new processes are counted. Whatever it refuses goes to the reaper, which says the
     errno and counts it, but for `clone3`: every thread's start tries that."""
     asked, done = bpf.leave(bpf.NOTIFY), bpf.leave(bpf.fail(0))
     allow = bpf.leave(bpf.ALLOW)
     rules = {
-        **dict.fromkeys((*REFUSED, *UNKNOWN, *(() if network else NETWORK)), asked),
+        **dict.fromkeys((*REFUSED, *UNKNOWN, *(() if network else NETWORK), *(FORKS if forks else ())), asked),
         **{call: (*bpf.argument(at), *bpf.unless((0,), asked)) for call, at in ON_ONESELF.items()},
         **{call: (*bpf.argument(at), *bpf.when_any_bit(_FASTOPEN, asked)) for call, at in _SENDING.items()},
-        "clone": (*bpf.argument(0), *bpf.when_any_bit(_NAMESPACES, asked)),
+        "clone": asked if forks else (*bpf.argument(0), *bpf.when_any_bit(_NAMESPACES, asked)),
         "clone3": bpf.leave(bpf.fail(errno.ENOSYS)),  # a library falls back to clone, whose flags a filter can read
         "ioctl": (*bpf.argument(1), *bpf.when(_TIOCSTI, asked), *bpf.when(_TIOCLINUX, asked)),
         # A datagram socket of a pair can still be sent to a path, so a pair is a stream or nothing.

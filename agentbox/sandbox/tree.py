@@ -20,6 +20,7 @@ class Process(NamedTuple):
     state: str
     start_ticks: int
     rss: int
+    threads: int = 1
 
 
 Table = dict[int, Process]
@@ -37,9 +38,9 @@ def look(pid: int) -> Process | None:
         return None
     finally:
         os.close(handle)
-    # proc(5): the name (2) is in parentheses and may hold anything; then state (3), ppid (4), starttime (22), rss (24).
+    # proc(5): the name (2) is in parentheses and may hold anything; then state (3), ppid (4), threads (20), starttime (22), rss (24).
     rest = text[text.rindex(b")") + 2 :].split()
-    return Process(pid, int(rest[1]), rest[0].decode("ascii"), int(rest[19]), int(rest[21]))
+    return Process(pid, int(rest[1]), rest[0].decode("ascii"), int(rest[19]), int(rest[21]), int(rest[17]))
 
 
 def scan() -> Table:

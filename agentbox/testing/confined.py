@@ -65,20 +65,20 @@ EVERYWHERE = Grant("/", "rlwmxd")
 """No path is closed: for tests of something else."""
 
 
-def begin(confinement: Confinement, known: int | None) -> None:
+def begin(confinement: Confinement, known: int | None, pids: int) -> None:
     """Forks: the child comes back, confined; its parent answers it, as a reaper would, and ends as the child ends."""
     near, far = socket.socketpair()
     locks = os.memfd_create("ports")
     child = os.fork()
     if child == 0:
-        _, listener = confine.apply(confinement, known)
+        _, listener = confine.apply(confinement, known, forks=pids > 0)
         desk.hand_over(far, listener)
         for fd in (near.detach(), far.detach(), listener):
             os.close(fd)
         return
     far.close()
     if (given := desk.receive(near)) is not None:
-        answering = Desk(given, confinement, locks)
+        answering = Desk(given, confinement, locks, pids)
         poll = select.poll()
         poll.register(answering, select.POLLIN)
         while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
@@ -92,22 +92,22 @@ def begin(confinement: Confinement, known: int | None) -> None:
 
 
 def python(
-    script: str, confinement: Confinement, known: int | None = None, *arguments: str, user: int = 0
+    script: str, confinement: Confinement, known: int | None = None, *arguments: str, user: int = 0, pids: int = 0
 ) -> subprocess.CompletedProcess[str]:
     """`script` finds `call`, `tried` and `said`. `known` lowers the Landlock ABI. `user`: become that one
-    first, without a capability, as in a box."""
+    first, without a capability, as in a box. `pids`: its processes are counted."""
     data = json.dumps(asdict(confinement))
-    before = f"{_BEFORE}{_AS_USER % {'user': user} if user else ''}\nbegin(Confinement.from_json(json.loads({data!r})), {known!r})\n"
+    before = f"{_BEFORE}{_AS_USER % {'user': user} if user else ''}\nbegin(Confinement.from_json(json.loads({data!r})), {known!r}, {pids!r})\n"
     return subprocess.run(
         [sys.executable, "-c", before + script, *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=30
     )  # fmt: skip
 
 
 def answer(
-    script: str, confinement: Confinement, *arguments: str, known: int | None = None, user: int = 0
+    script: str, confinement: Confinement, *arguments: str, known: int | None = None, user: int = 0, pids: int = 0
 ) -> dict[str, object]:
     """What the script said."""
-    done = python(script, confinement, known, *arguments, user=user)
+    done = python(script, confinement, known, *arguments, user=user, pids=pids)
     assert done.returncode == 0, done.stderr
     found: dict[str, object] = json.loads(done.stdout)
     return found

@@ -9,6 +9,7 @@ from typing import Final
 from agentbox.sandbox import seccomp
 from agentbox.sandbox.answers.connect import Connecting
 from agentbox.sandbox.answers.denials import Counts, Denied
+from agentbox.sandbox.answers.forks import Forks
 from agentbox.sandbox.answers.listen import Listening
 from agentbox.sandbox.answers.listener import Listener, Notice
 from agentbox.sandbox.answers.ports import Ports
@@ -27,15 +28,15 @@ _ERRORS: Final = {
 
 
 class Desk:
-    """Of one agent. `fileno` is readable when `serve` has something to do; `patience` says when it wants to be called."""
+    """Of one agent, of `pids` processes at most (0: any number). `locks`: as for Ports. `fileno` is readable when `serve` has something to do; `patience` says when it wants to be called."""
 
-    def __init__(self, fd: int, confinement: Confinement, locks: int) -> None:
+    def __init__(self, fd: int, confinement: Confinement, locks: int, pids: int) -> None:
         self.denials = Counts()
         self._listener = listener = Listener(fd, seccomp.of_this_machine())
         self._then: dict[int, Callable[[], None]] = {}
         self._ready = select.epoll()
         self._ready.register(listener.fileno(), select.EPOLLIN)
-        self._handlers: dict[str, Handler] = {}
+        self._handlers: dict[str, Handler] = dict.fromkeys((*seccomp.FORKS, "clone"), Forks(listener, pids).fork)
         sockets, ports = Sockets(listener, self._unwatch), Ports(confinement, locks)
         self._connecting = Connecting(listener, sockets, ports, self._watch)
         if confinement.ports is not None:

@@ -56,6 +56,7 @@ def test_what_is_held_is_enforced_and_no_more() -> None:
     found = states()
     assert {name for name, state in found.items() if state == "enforced"} == {
         "network", "signals", "abstract_sockets", "pathname_sockets", "syscalls", "descriptors", "memory", "disk",
+        "processes",
     }  # fmt: skip
     assert found["filesystem"] == "degraded"
     assert states(uid=0)["descriptors"] == "degraded"
@@ -83,6 +84,13 @@ def test_the_network_is_told_by_its_width(ports: tuple[int, ...] | None, state: 
     row = report(replace(LAUNCH, confinement=Confinement(ports=ports)), MEASURED)["network"]
     assert [str(port) in row["why"] for port in ports or ()] == [True] * len(ports or ())
     assert states(replace(LAUNCH, confinement=Confinement(ports=ports)))["network"] == state
+
+
+def test_processes_are_counted_by_who_answers() -> None:
+    """Without a confinement there is no reaper to ask, and a look now and then is less."""
+    bare = report(LAUNCH, {name: value for name, value in MEASURED.items() if name not in ("held", "landlock")})
+    assert (bare["processes"]["state"], bare["processes"]["by"]) == ("degraded", "watchdog")
+    assert report(LAUNCH, MEASURED)["processes"]["by"] == "reaper"
 
 
 def test_whole_processors_are_held() -> None:

@@ -1,0 +1,78 @@
+"""fork(2), vfork(2) and clone(2): counted, and refused at the limit. The kernel makes the process itself, since the flags
+are registers and cannot change any more.
+
+What is kept is an upper bound: each answer adds one, and no end is seen. Only where that bound meets the limit is the tree
+counted anew, so an answer far from it reads nothing.
+"""
+
+import errno
+import os
+import time
+from typing import Final
+
+from agentbox.sandbox import tree
+from agentbox.sandbox.answers.denials import Denied
+from agentbox.sandbox.answers.listener import Listener, Notice
+
+THREADS_A_PROCESS: Final = 8  # of the limit, for the tree as a whole
+_THREAD: Final = 0x10000  # CLONE_THREAD, linux/sched.h
+_NAMESPACES: Final = 0x7E020000  # the CLONE_NEW* flags
+_LOOKS: Final = 8
+_PAUSE_SECONDS: Final = 0.001
+_PAST_THE_CALL: Final = "SZXTt"  # states in which a thread is not inside of clone: there it runs, or waits in D
+
+
+class Forks:
+    """Of the tree below the calling process, of at most `most` processes; 0 is no limit."""
+
+    def __init__(self, listener: Listener, most: int) -> None:
+        self._listener, self._most = listener, most
+        self._processes = self._threads = 1
+        self._under_way: dict[int, None] = {}  # threads that were let go on and may not have forked yet
+
+    def fork(self, notice: Notice) -> None:
+        """Goes on, or raises Denied (EAGAIN) at the limit."""
+        flags = notice.low(0) if notice.call == "clone" else 0
+        if flags & _NAMESPACES:
+            raise Denied(errno.EPERM, "clone", f"namespaces {flags & _NAMESPACES:#x}")
+        thread = bool(flags & _THREAD)
+        self._under_way.pop(notice.pid, None)  # it asks again, so it is done with what it asked before
+        if self._most and not self._fits(thread) and not self._fits_counted(thread):
+            raise Denied(errno.EAGAIN, "pids", f"{'threads' if thread else 'processes'} at the limit of {self._most}")
+        self._under_way[notice.pid] = None
+        self._processes += not thread
+        self._threads += 1
+        self._listener.go_on(notice)
+
+    def _fits(self, thread: bool) -> bool:
+        """Whether one more keeps to both limits."""
+        return self._threads < THREADS_A_PROCESS * self._most and (thread or self._processes < self._most)
+
+    def _fits_counted(self, thread: bool) -> bool:
+        """As `_fits`, after a count. Who was let go on and has not forked yet counts as if it had: a look that finds too
+        many only with those is repeated for a few milliseconds, and then is a no."""
+        for _ in range(_LOOKS):
+            doubtful = self._doubtful()  # before the scan: who forks between the two is counted twice, not never
+            rows = _mine()
+            self._processes, self._threads = len(rows), sum(row.threads for row in rows)
+            if not self._fits(thread):
+                break
+            self._processes += doubtful
+            self._threads += doubtful
+            if self._fits(thread):
+                return True
+            time.sleep(_PAUSE_SECONDS)
+        return False
+
+    def _doubtful(self) -> int:
+        for one in list(self._under_way):
+            row = tree.look(one)
+            if row is None or row.state in _PAST_THE_CALL:
+                del self._under_way[one]
+        return len(self._under_way)
+
+
+def _mine() -> list[tree.Process]:
+    """All below this process. Zombies count, as they do for the kernel, but those that this process is about to bury."""
+    me = os.getpid()
+    return [row for row in tree.descendants(tree.scan(), [me]) if row.state not in "ZX" or row.parent != me]
