@@ -1,6 +1,5 @@
 """Sockets that would lead out of the agent, into the control plane, or to a neighbour."""
 
-import errno
 import os
 import socket
 from typing import Final
@@ -15,6 +14,7 @@ _CONNECT: Final = {"EACCES": "reaper"}
 _FAST_OPEN: Final = 0x20000000  # MSG_FASTOPEN of linux/socket.h
 _MPTCP, _ALG, _VSOCK = 262, 38, 40  # IPPROTO_MPTCP, AF_ALG, AF_VSOCK
 _LOOPBACK = "127.0.0.1"
+_INSIDE = "loopback only"
 
 
 @TABLE.line("supervisor", "connects to the sockets of supervisor and agent host", _FILTER, tests=_HELD)
@@ -104,20 +104,19 @@ def _fast_open_option(facts: Facts) -> str:
     return worst(tried(send, port) for port in facts.ports)
 
 
-@TABLE.line("listen", "opens a port to the outside, by bind and by listen alone", _CONNECT | _FILTER, tests=_HELD)
+@TABLE.line("listen", "opens a port to the outside, by bind and by listen alone", _CONNECT | _FILTER | {_INSIDE: "reaper"},
+            tests=_HELD)  # fmt: skip
 def _listen(_facts: Facts) -> str:
-    def serve(address: str) -> None:
-        with socket.socket() as one:
-            one.bind((address, 0))
-            one.listen()
+    return worst(_where(address) for address in ("0.0.0.0", "::", ""))
 
-    def listen() -> None:
-        with socket.socket() as one:
-            one.listen()
-            if one.getsockname()[0] == _LOOPBACK:  # put on loopback by who answered: nothing outside reaches it
-                raise OSError(errno.EACCES, "loopback")
 
-    return worst([tried(lambda: serve("0.0.0.0")), tried(listen)])
+def _where(address: str) -> str:
+    """What came of a server there; "" is `listen` without `bind`. What is on loopback reaches nobody outside."""
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as one:
+        reply = tried(one.bind, (address, 0)) if address else PASSED
+        reply = tried(one.listen) if reply == PASSED else reply
+        inside = one.getsockname()[0] in (_LOOPBACK, "::1", f"::ffff:{_LOOPBACK}")
+    return _INSIDE if reply == PASSED and inside else reply
 
 
 @TABLE.line(
