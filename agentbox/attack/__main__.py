@@ -1,9 +1,10 @@
-"""`python -m agentbox.attack FACTS [LINE...]`: tries the lines and prints one reply a line, as JSON. `neighbour` holds still."""
+"""`python -m agentbox.attack FACTS [LINE...]`: tries the lines and prints one reply a line, as JSON. `neighbour` holds still,
+`lend` prints its own token."""
 
 import json
 import sys
 
-from agentbox.attack import neighbour
+from agentbox.attack import gateway, neighbour
 from agentbox.attack.battery import run
 from agentbox.attack.line import Facts
 
@@ -12,6 +13,9 @@ def main(words: list[str]) -> None:
     """`words`: the facts as JSON, then names of lines; none means all that need no agent of their own."""
     if words[0] == "neighbour":
         neighbour.hold_still()
+    if words[0] == "lend":
+        print(gateway.token())
+        return
     for name, reply in run(Facts.from_json(json.loads(words[0])), words[1:]):
         print(json.dumps({"line": name, "reply": reply}), flush=True)
 

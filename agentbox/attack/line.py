@@ -8,6 +8,8 @@ PASSED: Final = "passed"
 """The reply of an attack that nothing stopped."""
 ABSENT: Final = "absent: "
 """Begins the reply of an attack whose target is not there."""
+OFF: Final = "off: "
+"""Begins what follows, where the manifest has switched it off: there is nothing to attack."""
 LAYERS: Final = (
     *("landlock", "seccomp", "reaper", "gateway proxy", "model gateway", "door", "watchdog", "container", "API"),
     *("kernel", "branch", "agent host"),
@@ -41,9 +43,9 @@ class Facts:
     sockets: tuple[str, ...] = ()  # paths of its sockets
     writable: str = ""  # a folder of the control plane that the box's user may write
     ports: tuple[int, ...] = ()  # on which the control plane listens
-    gateway_port: int = 0
     workspace: str = ""
     ended_token: str = ""  # that an agent held which has ended since
+    providers: tuple[str, ...] = ()  # names of model providers that are enabled
     secret_address: str = ""  # an address of this host that no policy grants
 
     def to_json(self) -> dict[str, Any]:

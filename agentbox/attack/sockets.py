@@ -4,6 +4,7 @@ import os
 import socket
 from typing import Final
 
+from agentbox.attack import gateway
 from agentbox.attack.line import PASSED, Absent, Facts, Table
 from agentbox.attack.tries import connect, each, tried, worst
 
@@ -68,10 +69,8 @@ def _api(facts: Facts) -> str:
 
 @TABLE.line("gateway-elsewhere", "connects to the gateway's port on another address", _CONNECT | _FILTER, tests=_HELD)
 def _gateway_elsewhere(facts: Facts) -> str:
-    port = facts.gateway_port
-    if not port:
-        raise Absent("no gateway")
-    addresses = ("127.0.0.2", "192.0.2.1", "0.0.0.0", facts.secret_address or _LOOPBACK)
+    port = gateway.port()
+    addresses = ("127.0.0.2", "192.0.2.1", facts.secret_address or _LOOPBACK)
     tries = [tried(_to, at, port) for at in addresses if at != _LOOPBACK]
     return worst([*tries, tried(lambda: _to("::ffff:192.0.2.1", port, socket.AF_INET6))])
 

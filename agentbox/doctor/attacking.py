@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agentbox.attack.catalogue import LINES
-from agentbox.attack.line import ABSENT, PASSED, Facts, Line, Neighbour
+from agentbox.attack.line import ABSENT, OFF, PASSED, Facts, Line, Neighbour
 from agentbox.attack.streams import FORGED_CODE
 from agentbox.client import BoxClient, RunOutput
 from agentbox.client.agent_calls import Agent
@@ -36,6 +36,7 @@ def facts_of(plan: Plan, paths: Paths) -> Facts:
         secrets=tuple(map(str, secrets)), folders=("/", *map(str, folders)),
         sockets=(str(paths.supervisor_socket), str(paths.agent_host_socket)), writable=str(paths.state),
         ports=(plan.api.port, plan.observability.metrics_port), workspace=str(paths.workspace),
+        providers=tuple(name for name, table in plan.providers.items() if table["enabled"]),
     )  # fmt: skip
 
 
@@ -52,6 +53,11 @@ class Attacker:
         return self.client.agents.run_once(
             self._spec("attacker", words), stdin=self.archive, timeout_s=_RUN_SECONDS, max_output=_KEPT
         )
+
+    def lent(self) -> str:
+        """The token of an agent that gave it away and has ended; "" where it had none."""
+        ran = self.client.agents.run_once(self._spec("lender", ("lend",)), stdin=self.archive, timeout_s=_TOLD_SECONDS)
+        return ran.stdout.decode().strip() if ran.exit.code == 0 else ""
 
     @contextmanager
     def neighbour(self) -> Iterator[Neighbour]:
@@ -83,7 +89,7 @@ def attack(client: BoxClient, facts: Facts, lines: Iterable[Line] = LINES) -> Sc
     """Every line, in order. Raises AgentboxError when no agent can be started or the box does not answer."""
     attacker, asked = Attacker(client, bundle.archive()), tuple(lines)
     with attacker.neighbour() as beside:
-        aimed = replace(facts, neighbour=beside)
+        aimed = replace(facts, neighbour=beside, ended_token=attacker.lent())
         shared = tuple(line for line in asked if not line.alone)
         replies = dict(_replies(attacker.run(aimed, *(line.name for line in shared)))) if shared else {}
         for line in asked:
@@ -127,6 +133,9 @@ def judged(line: Line, replies: Mapping[str, str]) -> Row:
     if reply.startswith(PASSED):
         return Row(check="attack", subject=line.name, state="bad", said=f"NOT STOPPED: an agent {line.title} ({reply})", facts=facts,
                    advice="Do not give this box to agents that you do not trust. docs/security.md says how to report it.")  # fmt: skip
+    if reply.startswith(ABSENT + OFF):
+        said = f"{line.title}: nothing to attack, {reply.removeprefix(ABSENT + OFF)}"
+        return Row(check="attack", subject=line.name, state="note", said=said, facts=facts)
     if reply.startswith(ABSENT):
         said = f"not there yet: {line.title}: {reply.removeprefix(ABSENT)}"
         return Row(check="attack", subject=line.name, state="unknown", said=said, facts=facts,

@@ -1,0 +1,74 @@
+"""Talking to the gateway as an agent does: the port and the token from the agent's own environment, bytes by hand."""
+
+import base64
+import socket
+from urllib.parse import urlsplit
+
+from agentbox.attack.line import Absent, Facts
+from agentbox.attack.tries import name_of
+from agentbox.settings import environment
+
+_SECONDS = 15.0
+_LONGEST = 1 << 16
+
+
+def port() -> int:
+    """Where the gateway listens. Raises Absent for an agent that was told of none."""
+    found = urlsplit(environment().get("AGENTBOX_URL", "")).port
+    if not found:
+        raise Absent("this agent was told of no gateway")
+    return found
+
+
+def token() -> str:
+    """The agent's own. Raises Absent."""
+    if not (found := environment().get("AGENTBOX_TOKEN", "")):
+        raise Absent("this agent has no token")
+    return found
+
+
+def proxy(target: str, *, method: str = "CONNECT", bearer: str | None = None, head: str = "") -> str:
+    """The status that the forward proxy answers, or an errno. `bearer` "" sends none, None the agent's own."""
+    held = token() if bearer is None else bearer
+    user = base64.b64encode(f"agent:{held}".encode()).decode()
+    login = f"Proxy-Authorization: Basic {user}\r\n" if held else ""
+    host = target.split("://")[-1].partition("/")[0]
+    return status(f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n{login}{head}\r\n".encode())
+
+
+def post(path: str, body: bytes, *, bearer: str | None = None, method: str = "POST", head: str = "") -> str:
+    """The status that an application behind the gateway answers to JSON."""
+    held = token() if bearer is None else bearer
+    login = f"Authorization: Bearer {held}\r\n" if held else ""
+    first = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port()}\r\n{login}Content-Type: application/json\r\n"
+    return status(f"{first}{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+
+
+def status(said: bytes) -> str:
+    """The three digits of the answer to those bytes; `closed` where there was none."""
+    answer = talk(said).split(None, 2)
+    return answer[1].decode("ascii", "replace") if len(answer) > 1 else "closed"
+
+
+def talk(said: bytes) -> bytes:
+    """What comes back, up to 64 KiB. An errno is told as the second word of a line. Raises Absent when nothing listens."""
+    heard = b""
+    try:
+        with socket.create_connection(("127.0.0.1", port()), timeout=_SECONDS) as one:
+            one.sendall(said)
+            while len(heard) < _LONGEST and (piece := one.recv(_LONGEST)):
+                heard += piece
+                if b"\r\n\r\n" in heard and b"200" in heard[:16]:
+                    break  # a tunnel stays open: that it was made is all there is to know
+    except ConnectionRefusedError:
+        raise Absent("nothing listens where the gateway should be") from None
+    except OSError as error:
+        return heard or f"- {name_of(error.errno)}".encode()
+    return heard
+
+
+def providers(facts: Facts) -> tuple[str, ...]:
+    """Names of the model providers that this box has. Raises Absent where there is none."""
+    if not facts.providers:
+        raise Absent("off: no provider is enabled")
+    return facts.providers
