@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentbox.attack.catalogue import BY_NAME, LINES
@@ -18,33 +18,46 @@ from agentbox.plan.model import Api, Observability, Plan, Program, Ready
 from agentbox.settings import Paths
 from agentbox.testing.agent_host import LIMITS
 from agentbox.testing.api_box import SLOTS
+from agentbox.testing.model_server import ModelServer
 from agentbox.testing.ports import free_port
 from agentbox.testing.prefix_box import PYTHON, PrefixBox, make_plan, once
 
 _TOKEN = "a-token-from-outside-0123456789"
+_KEY = "MODEL_KEY"
 _MODULES = (("management-api", 10, "api", 11), ("gateway", 20, "gateway", 2), ("agent-host", 30, "agents", 8))
 _READY_SECONDS = 30.0
 
 
 def attacked(names: Iterable[str] = ()) -> Mapping[str, Any]:
-    """The scorecard of those lines, none = all, as `plain` has it."""
-    with box() as (client, plan, paths):
+    """The scorecard of those lines, none = all, as `plain` has it; `asked`: paths at which a provider of models was."""
+    with box() as found:
         lines = [BY_NAME[name] for name in names] or LINES
-        return plain(attack(client, facts_of(plan, paths), lines))
+        card = plain(attack(found.client, facts_of(found.plan, found.paths), lines))
+        return {**card, "asked": [request.path for request in found.models.requests]}
+
+
+@dataclass(frozen=True)
+class Box:
+    """A ready box, a client of its admin, and the server behind its providers of models."""
+
+    client: BoxClient
+    plan: Plan
+    paths: Paths
+    models: ModelServer
 
 
 @contextmanager
-def box(**changes: Any) -> Iterator[tuple[BoxClient, Plan, Paths]]:
-    """A ready box, and its client. `changes` are fields of Plan."""
-    with PrefixBox() as running:
-        plan = running.install(_plan(**changes))
-        running.start({"BOX_TOKEN": _TOKEN})
+def box(**changes: Any) -> Iterator[Box]:
+    """`changes` are fields of Plan."""
+    with ModelServer() as models, PrefixBox() as running:
+        plan = running.install(_plan(**{"providers": _providers(models.url), **changes}))
+        running.start({"BOX_TOKEN": _TOKEN, _KEY: "operator-key-0123456789abcdef"})
         running.until_event("BootstrapCompleted")
         with BoxClient(f"http://127.0.0.1:{plan.api.port}", token=_TOKEN, timeout=30) as client:
             until = time.monotonic() + _READY_SECONDS
             while not client.ready().ready and time.monotonic() < until:
                 time.sleep(0.05)
-            yield client, plan, running.paths
+            yield Box(client, plan, running.paths, models)
 
 
 def _plan(**changes: Any) -> Plan:
@@ -53,7 +66,24 @@ def _plan(**changes: Any) -> Plan:
     )  # fmt: skip
     watch = Observability(metrics_port=free_port(), publish_address="127.0.0.1", otlp_endpoint="", log_level="info")
     made = make_plan(api.port, tuple(_programs()))
-    return replace(made, **{"api": api, "observability": watch, "slots": SLOTS, "limits": LIMITS, **changes})
+    return replace(
+        made,
+        **{
+            "api": api,
+            "observability": watch,
+            "slots": SLOTS,
+            "limits": LIMITS,
+            "secrets": ("BOX_TOKEN", _KEY),
+            **changes,
+        },
+    )
+
+
+def _providers(url: str) -> dict[str, dict[str, Any]]:
+    shared = {"enabled": True, "env_var": _KEY, "models": ["*"], "max_concurrent": 4, "timeout_seconds": 30}
+    return {
+        kind: {**shared, "kind": kind, "base_url": url + path} for kind, path in (("openai", "/v1"), ("anthropic", ""))
+    }
 
 
 def _programs() -> Iterator[Program]:

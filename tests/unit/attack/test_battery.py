@@ -17,15 +17,19 @@ NOT_YET: Mapping[str, str] = {
     "calls.unowned-memory": "memfd_create is not refused",
     "limits.threads": "threads are not counted",
     "limits.many-files": "nothing walks the branch",
-    "sockets.neighbour-server": "an agent can open no server",
-    "sockets.gateway-elsewhere": "this box has no gateway",
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def rows() -> Mapping[str, Mapping[str, Any]]:
+def card() -> Mapping[str, Any]:
+    """One run for all tests: half a minute."""
+    return attacked()
+
+
+@pytest.fixture(scope="module")
+def rows(card: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     """By name of the line."""
-    return {row["subject"]: row for row in attacked()["rows"]}
+    return {row["subject"]: row for row in card["rows"]}
 
 
 def test_nothing_gets_through(rows: Mapping[str, Mapping[str, Any]]) -> None:
@@ -33,7 +37,12 @@ def test_nothing_gets_through(rows: Mapping[str, Mapping[str, Any]]) -> None:
     assert set(rows) == {line.name for line in LINES}
     open_still = {name: row["said"] for name, row in rows.items() if row["state"] != "good" and name not in NOT_YET}
     assert open_still == {}
-    assert len([row for row in rows.values() if row["state"] == "good"]) >= 60
+    assert len([row for row in rows.values() if row["state"] == "good"]) >= 80
+
+
+def test_no_provider_is_asked(card: Mapping[str, Any]) -> None:
+    """What the model gateway refused never left the box."""
+    assert card["asked"] == []
 
 
 def test_floods_end_alone(rows: Mapping[str, Mapping[str, Any]]) -> None:
