@@ -1,40 +1,48 @@
-"""A trial on this very host: a process is confined as an agent is, and tries what must be refused."""
+"""A trial on this very host: a program is started as every agent is, and tries what must be refused before it runs."""
 
-import json
-import subprocess
-import sys
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from agentbox.doctor.host import Host
 from agentbox.doctor.row import Row
-from agentbox.settings import CHECKOUT
+from agentbox.sandbox import Launch, SpawnFailed
+from agentbox.sandbox.client import Launcher
+from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.landlock import Grant
 
 NAME = "confinement"
 TITLE = "a process that is confined here is held"
-_SECONDS = 20
-_TRIAL = """
-import json
-from agentbox.sandbox import confine, kernel
-kernel.forbid_new_privileges()
-abi = confine.apply(confine.Confinement(allow_degraded=("filesystem", "signals")))
-print(json.dumps({"abi": abi, "held": confine.held()}))
-"""
+_SYSTEM: Final = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/nix/store", "/proc"))
+_OPTIONAL: Final = ("filesystem", "signals")  # what an old kernel lacks has a row of its own
 
 
 def look(_host: Host) -> Iterator[Row]:
-    done = subprocess.run(
-        [sys.executable, "-c", _TRIAL], cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=_SECONDS,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    if done.returncode != 0:
-        why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        yield Row(check=NAME, state="bad", said=f"the kernel did not take the rules: {why}",
+    try:
+        held = asyncio.run(_tried())
+    except SpawnFailed as error:
+        yield Row(check=NAME, state="bad", said=f"no agent can be started here: {error.message} ({error.stage})",
                   advice="The rows of kernel, Landlock and seccomp say what is missing.")  # fmt: skip
         return
-    held = json.loads(done.stdout)["held"]
     lacking = [name for name, fine in held.items() if not fine]
     yield Row(
-        check=NAME, state="bad" if lacking else "good", facts=held,
-        said=f"not refused: {', '.join(lacking)}" if lacking else "a folder, a signal to a stranger and a socket were refused",
+        check=NAME, state="bad" if lacking else "good", facts=dict(held),
+        said=f"not refused: {', '.join(lacking)}" if lacking else f"refused: {', '.join(sorted(held))}",
         advice="`agentbox doctor --attack` tries the whole list in a box." if not lacking else "No box of this kernel holds its agents.",
     )  # fmt: skip
+
+
+async def _tried() -> Mapping[str, bool]:
+    """What a confined process found refused. Raises SpawnFailed."""
+    launcher = Launcher()
+    confinement = Confinement(grants=_SYSTEM, allow_degraded=_OPTIONAL)
+    try:
+        agent = await launcher.spawn(
+            Launch(argv=("true",), env={"PATH": "/usr/bin:/bin"}, cwd="/", roots=("/",), confinement=confinement)
+        )
+        agent.close_descriptors()
+        await agent.ended
+        held: Mapping[str, bool] = agent.started.measured["held"]
+        return held
+    finally:
+        await launcher.close()
