@@ -1,0 +1,118 @@
+"""Agents that take all they can get of one thing, and the neighbour whose round trips show whether anybody noticed."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentbox.adapters.orchestrator.contract import AgentHandle, AgentInfo, AgentSpec, Limits, Orchestrator
+from agentbox.ids import uuid7
+
+MIB: Final = 1 << 20
+_LINE = b"a line of the neighbour's\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hog:
+    """`script` is Python. `reason`: how it ends; `limit`: the one that its breach names, "" where the kernel just refuses."""
+
+    script: str
+    reason: str
+    limit: str
+    limits: Mapping[str, Any]
+
+
+_WALL = 4.0  # seconds of those that nothing but time ends
+
+HOGS: Final[Mapping[str, Hog]] = {
+    "cpu": Hog(
+        script="import os\nfor _ in range(3): os.fork()\nwhile True: pass",
+        reason="timeout", limit="agent_wall_seconds", limits={"wall_seconds": _WALL},
+    ),
+    "memory": Hog(
+        script="held = []\nwhile True: held.append(bytearray(b'x') * (4 << 20))",
+        reason="exit", limit="", limits={"memory": 256 * MIB},
+    ),
+    "memory of many": Hog(
+        script="import os\nfor _ in range(3): os.fork()\nheld = []\nwhile len(held) < 40: held.append(bytearray(b'x') * (4 << 20))\nimport time; time.sleep(60)",
+        reason="limit", limit="memory", limits={"memory": 256 * MIB},
+    ),
+    "processes": Hog(
+        script="import os, signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nwhile True:\n try: os.fork()\n except OSError: pass",
+        reason="limit", limit="pids", limits={"wall_seconds": _WALL, "pids": 64},
+    ),
+    "disk": Hog(
+        script="import os\nwith open(os.environ['TMPDIR'] + '/x', 'wb') as out:\n while True: out.write(bytes(1 << 20))",
+        reason="limit", limit="tmp", limits={"tmp": 64 * MIB},
+    ),
+    "output": Hog(
+        script="import os\nwhile True: os.write(1, b'x' * 65536)",
+        reason="timeout", limit="agent_wall_seconds", limits={"wall_seconds": _WALL},
+    ),
+    "descriptors": Hog(
+        script="import os\nheld = []\nwhile True: held.append(os.open('/dev/null', os.O_RDONLY))",
+        reason="exit", limit="", limits={"fds": 256},
+    ),
+}  # fmt: skip
+
+
+async def start(adapter: Orchestrator, kind: str, **limits: Any) -> AgentHandle:
+    """That hog, under its limits and these."""
+    hog = HOGS[kind]
+    spec = AgentSpec(
+        name=f"hog-{kind.replace(' ', '-')}", argv=("/usr/bin/python3", "-I", "-c", hog.script), profile="sandboxed",
+        limits=Limits(**{**hog.limits, **limits}),
+    )  # fmt: skip
+    return await adapter.spawn(spec, request_id=uuid7())
+
+
+async def over(adapter: Orchestrator, handle: AgentHandle) -> AgentInfo:
+    """What became of it."""
+    async for item in adapter.stream(handle.agent_id):
+        if item.kind == "exit":
+            break
+    return await adapter.get(handle.agent_id)
+
+
+def expected(info: AgentInfo, kind: str) -> tuple[str, str]:
+    """(reason, limit) of that hog's end here: where the reaper answers each fork, only time ends one that forks."""
+    row: Any = info.isolation["processes"]
+    if kind == "processes" and row["by"] == "reaper":
+        return HOGS["cpu"].reason, HOGS["cpu"].limit
+    return HOGS[kind].reason, HOGS[kind].limit
+
+
+class Neighbour:
+    """An agent that sends back what it is sent; `samples` are its round trips in milliseconds."""
+
+    def __init__(self, adapter: Orchestrator) -> None:
+        self._adapter = adapter
+        self.samples: list[float] = []
+        self._handle: AgentHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> "Neighbour":
+        spec = AgentSpec(name="neighbour", argv=("cat",), profile="sandboxed", stdin="pipe")
+        self._handle = await self._adapter.spawn(spec, request_id=uuid7())
+        self._pipes = await self._adapter.attach(self._handle)
+        self._task = asyncio.create_task(self._talk())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._task is not None
+        assert self._handle is not None
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self._pipes.aclose()
+        await self._adapter.terminate(self._handle, grace_s=0)
+
+    async def _talk(self) -> None:
+        back = aiter(self._pipes)
+        while True:
+            sent, left = time.perf_counter(), len(_LINE)
+            await self._pipes.send(_LINE)
+            while left > 0:
+                left -= len(await anext(back))
+            self.samples.append((time.perf_counter() - sent) * 1000)
+            await asyncio.sleep(0.01)

@@ -1,0 +1,59 @@
+"""Each hog ends alone, at its own limit, and the agent beside it is answered as before."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from agentbox.adapters.base import Deps, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.testing import hogs
+from agentbox.testing.agent_host import AgentHostBox
+from agentbox.testing.hogs import HOGS, Neighbour
+
+_PATIENCE = 20
+BUDGET = 100.0  # milliseconds, 95 of 100 round trips of a neighbour
+MANY = 50  # round trips that are enough to say so
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
+    made = AgentHostBox(tmp_path_factory.mktemp("box"))
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
+    config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
+    made = LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
+    await made.open(Deadline.after(5))
+    yield made
+    await made.close()
+
+
+@pytest.mark.parametrize("kind", list(HOGS))
+async def test_a_hog_ends_alone(adapter: LocalProcessOrchestrator, kind: str) -> None:
+    """By its own limit, which its exit, its items and the record name; the neighbour goes on, in its budget."""
+    async with Neighbour(adapter) as neighbour, asyncio.timeout(_PATIENCE):
+        info = await hogs.over(adapter, await hogs.start(adapter, kind))
+        while len(neighbour.samples) < MANY:
+            await asyncio.sleep(0.02)
+    assert info.exit is not None
+    reason, limit = hogs.expected(info, kind)
+    assert info.exit.reason == reason
+    found = [data for kind, data in await told(adapter, info.handle.agent_id) if kind == "limit.breached"]
+    assert [data["limit"] for data in found] == ([limit] if limit else [])
+    if not limit:
+        assert info.exit.code == 1  # the kernel refused, and Python said so
+    slowest = sorted(neighbour.samples)[int(0.95 * len(neighbour.samples))]
+    assert slowest < BUDGET, sorted(neighbour.samples)[-10:]
+
+
+async def told(adapter: LocalProcessOrchestrator, agent_id: str) -> list[tuple[str, Any]]:
+    lines: Any = await adapter.read_record(0, 5)
+    return [(line["type"], line["data"]) for line in lines if line["agent_id"] == agent_id]
