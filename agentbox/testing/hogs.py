@@ -43,7 +43,7 @@ HOGS: Final[Mapping[str, Hog]] = {
         reason="limit", limit="pids", limits={"wall_seconds": _WALL, "pids": 64},
     ),
     "disk": Hog(
-        script="import os\nwith open(os.environ['TMPDIR'] + '/x', 'wb') as out:\n while True: out.write(bytes(1 << 20))",
+        script="import tempfile\nwith tempfile.NamedTemporaryFile() as out:\n while True: out.write(bytes(1 << 20))",
         reason="limit", limit="tmp", limits={"tmp": 64 * MIB},
     ),
     "output": Hog(
