@@ -1,7 +1,7 @@
-"""RC-009: a killed program, a full or read-only volume and a stopped backend un-ready the box within 7 s, each in its
-exact words; mended, the box is ready again, in the same boot.
+"""RC-009: a killed program, a full or read-only volume, a stopped backend and a sandbox that does not hold un-ready the box
+within 7 s, each in its exact words; mended, the box is ready again, in the same boot.
 
-Columns D and H. A broken canary is not among the faults: canaries come with the agents' sandbox.
+Columns D and H. A weaker sandbox for the canaries is asked for in a box with test hooks, which runs one at once.
 """
 
 import re
@@ -13,6 +13,9 @@ from harness.container import DockerBox
 from harness.faults import remount
 from harness.process import ProcessBox
 from harness.waiting import wait_for
+
+from agentbox.agents.canaries import WEAK
+from agentbox.sandbox.canary import RULES
 
 SECONDS = 7
 FILL = """
@@ -69,6 +72,17 @@ def falls_for_a_stopped_backend(box: Box, seconds: float = SECONDS) -> None:
     rises(box, before)
 
 
+def falls_for_a_broken_canary(box: Box, seconds: float = SECONDS) -> None:
+    """The predicate: the canary's sandbox grants a folder of the control plane's, first to read, then to write in too."""
+    before = box.wait_ready()
+    for weaker in ("read", "write"):
+        assert box.run(["sh", "-c", f'echo -n {weaker} > "$0"', f"/run/agentbox/{WEAK}"]).code == 0
+        words = f"sandbox:{weaker} not enforced"
+        assert box.wait_missing(words, seconds)["missing"] == [words]
+    assert box.run(["rm", f"/run/agentbox/{WEAK}"]).code == 0
+    rises(box, before)
+
+
 def rises(box: Box, before: dict[str, object]) -> None:
     """Ready again, later than before and in the same boot."""
     after = box.wait_ready()
@@ -93,6 +107,18 @@ def test_rc_009_volume(box: Box) -> None:
     box.wait_missing(NO_WORKSPACE, SECONDS)
     remount(pid, target, "rw")
     rises(box, before)
+
+
+def test_rc_009_sandbox(make_box: Callable[..., Box]) -> None:
+    """A canary that finds a hole, and then another; the journal has both, and that it holds again."""
+    box = make_box(test_hooks=True)
+    box.start()
+    proof = box.wait_ready()["evidence"]["sandbox"]
+    assert proof["passed"] == proof["rules"] == len(RULES)
+    falls_for_a_broken_canary(box)
+    told = [(event["type"], event["data"]["rules"]) for event in box.journal() if event["type"].startswith("sandbox.")]
+    assert told[:2] == [("sandbox.failed", ["read"]), ("sandbox.failed", ["write"])]
+    assert told[2:] == [("sandbox.proven", len(RULES))]
 
 
 def _seen_from_here(box: Box) -> tuple[int, str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.agents import wait_served
 from harness.container import DockerBox
 
 
@@ -61,3 +62,9 @@ def ready(box: DockerBox) -> None:
     """Runs it until it says that it is ready."""
     box.start()
     box.wait_ready()
+
+
+def served(box: DockerBox) -> None:
+    """Runs it until its slots work, which says nothing of its sandbox."""
+    box.start()
+    wait_served(box)

@@ -8,6 +8,7 @@ from test_rc_004_root_is_immutable import WRITABLE, root_drift_is_told, root_is_
 from test_rc_005_missing_required_artifact_is_fatal import PROBE, emptied, ends_naming
 from test_rc_008_three_probes_are_distinct import probes_are_distinct
 from test_rc_009_readiness_falls_and_rises import (
+    falls_for_a_broken_canary,
     falls_for_a_full_volume,
     falls_for_a_killed_program,
     falls_for_a_stopped_backend,
@@ -19,9 +20,10 @@ from test_rc_011_seal_fails_closed import (
     requires_nothing,
     timeout_seals_nothing,
 )
+from test_rc_013_agent_cannot_touch_the_control_plane import agent_is_refused
 from test_rc_016_drift_is_told import HOOKS, told_while_it_lasts
 
-from mutants.mutant import Mutant, instead, ready, start
+from mutants.mutant import Mutant, instead, ready, served, start
 
 SECONDS = 2  # a check that looks away does so for longer, too
 SLOW_SLOT = {"AGENTBOX_TEST_DELAY_SLOT": f"orchestrator:{SECONDS}"}
@@ -55,6 +57,8 @@ WRITES_IN_PLACE = module(
     "part = paths.sentinel",
 )
 
+UNCONFINED = module("agentbox.agents.admission", "confinement=confinement_of(", "confinement=None and confinement_of(")
+
 LOOKS_ONCE = module(
     "agentbox.api.drift",
     "        while True:\n            await self.look()\n",
@@ -82,6 +86,9 @@ MUTANTS = (
            {"files": CHECKS_PASS, "small_workspace": True}, ready),
     Mutant("RC-009", "backend", partial(falls_for_a_stopped_backend, seconds=SECONDS), "'adapter:orchestrator not healthy .* in missing",
            {"files": CHECKS_PASS}, ready),
+    Mutant("RC-009", "canary", partial(falls_for_a_broken_canary, seconds=SECONDS), "'sandbox:read not enforced' in missing",
+           {"files": CHECKS_PASS, "test_hooks": True}, ready),
+    Mutant("RC-013", "agents-are-not-confined", agent_is_refused, "an agent could", {"files": UNCONFINED}, served),
     Mutant("RC-011", "empty-set-is-fine", empty_set_seals_nothing, "0 == 1",
            {"alter": requires_nothing, "files": EMPTY_SET_IS_FINE}),
     Mutant("RC-011", "dead-program-is-fine", dead_program_seals_nothing, "0 == 1",
