@@ -10,7 +10,6 @@ from agentbox.manifest import keys
 
 AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "adapters.pods.auth": ("none", "bearer"),
-    "agents.*.enabled": (False,),
     "api.auth": ("token",),
     "image.source": ("debian",),
     "privacy.mode": ("off", "rules"),
@@ -22,10 +21,6 @@ AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
 UNREAD: Final[Mapping[str, str]] = {
     "backup.keep": "`agentbox backup`",
     "backup.include": "`agentbox backup`",
-    "egress.allow": "the egress proxy",
-    "egress.allow_private": "the egress proxy",
-    "egress.connect_timeout_seconds": "the egress proxy",
-    "egress.max_connections": "the egress proxy",
     "skills.media.comfyui_url": "the skill that calls it",
 }
 """Keys that nothing reads yet, with what will: another value than the default would change nothing."""

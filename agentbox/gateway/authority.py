@@ -28,9 +28,18 @@ class Authority(Protocol):
         ...
 
     async def check(
-        self, who: Standing, scope: Scope, operation: str, value: str, *, method: str = "", path: str = ""
+        self,
+        who: Standing,
+        scope: Scope,
+        operation: str,
+        value: str,
+        *,
+        method: str = "",
+        path: str = "",
+        take: bool = True,
     ) -> None:
-        """Takes one use of the right that allows it. Raises Refused. Values as in `Policy.decide`."""
+        """Takes one use of the right that allows it; without `take` it only asks, for what took its use before and is under
+        way. Raises Refused. Values as in `Policy.decide`."""
         ...
 
     def revoked(self, who: Standing) -> "asyncio.Future[None]":

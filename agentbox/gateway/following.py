@@ -81,7 +81,15 @@ class Following:
         return standing
 
     async def check(
-        self, who: Standing, scope: Scope, operation: str, value: str, *, method: str = "", path: str = ""
+        self,
+        who: Standing,
+        scope: Scope,
+        operation: str,
+        value: str,
+        *,
+        method: str = "",
+        path: str = "",
+        take: bool = True,
     ) -> None:
         """By the rights of this moment, of the agent and of all that it descends from. Raises Refused."""
         rule = f"{scope} {operation}"
@@ -92,7 +100,7 @@ class Following:
             if right is None:
                 raise Refused(rule, f"no right of the agent allows {scope} {operation} here")
             counted = counted or right.uses is not None or right.rate is not None
-        if counted:
+        if counted and take:
             asked = {"scope": scope, "operation": operation, "value": value, "method": method, "path": path}
             await self._use(now, rule, asked)
             self._current(who, rule)  # it may have ended while agent-host counted

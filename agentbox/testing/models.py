@@ -80,7 +80,15 @@ class Standings:
         return found
 
     async def check(
-        self, who: Standing, scope: Scope, operation: str, value: str, *, method: str = "", path: str = ""
+        self,
+        who: Standing,
+        scope: Scope,
+        operation: str,
+        value: str,
+        *,
+        method: str = "",
+        path: str = "",
+        take: bool = True,
     ) -> None:
         if not allowing(self.held[who.token_sha256].rights, scope, operation, value, method=method, path=path):
             raise Refused(f"{scope} {operation}", f"no right of the agent allows {scope} {operation} here")

@@ -56,7 +56,15 @@ class ToldAuthority:
         raise Refused("token", "the token is unknown, or its agent has ended")
 
     async def check(
-        self, who: Standing, scope: Scope, operation: str, value: str, *, method: str = "", path: str = ""
+        self,
+        who: Standing,
+        scope: Scope,
+        operation: str,
+        value: str,
+        *,
+        method: str = "",
+        path: str = "",
+        take: bool = True,
     ) -> None:
         """Raises Refused."""
         now = self._lives.get(who.agent_id)

@@ -160,7 +160,7 @@ class Session:
         try:
             while True:
                 cut = self._proxy.authority.revoked(who)
-                await self._allowed(who, target, method, path)
+                await self._allowed(who, target, method, path, take=task is None)
                 task = task or asyncio.create_task(work)
                 await asyncio.wait({task, cut}, return_when=asyncio.FIRST_COMPLETED)
                 if task.done():
@@ -172,14 +172,14 @@ class Session:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
 
-    async def _allowed(self, who: Standing, target: Target, method: str, path: str) -> None:
+    async def _allowed(self, who: Standing, target: Target, method: str, path: str, *, take: bool) -> None:
         waits = [text.removeprefix("host:") for text in who.approval_required if text.startswith("host:")]
         if any(HostPattern.parse(text).matches(target.value) for text in waits):
             raise Sorry(
                 403, "approval host", f"cannot reach {target.value}: it waits for an approval, and none was given"
             )
         try:
-            await self._proxy.authority.check(who, "net", "connect", target.value, method=method, path=path)
+            await self._proxy.authority.check(who, "net", "connect", target.value, method=method, path=path, take=take)
         except Refused as refused:
             what = f"{method} {path} of {target.value}" if method else target.value
             hint = "An operator grants it with a net rule of the agent's policy, below egress.allow."

@@ -137,7 +137,8 @@ async def test_only_grants_are_taken_back(adapter: LocalProcessOrchestrator, aut
 
 
 async def test_uses_are_shared_and_end(adapter: LocalProcessOrchestrator, authority: Following) -> None:
-    """Three uses of a parent are three for it and all its children together; a rate refuses the next."""
+    """Three uses of a parent are three for it and all its children together; what is under way goes on, and takes none; a
+    rate refuses the next."""
     bound = Constraint(scope="tool", uses=3)
     parent = await spawn(adapter, "p", **BARE, constraints=(bound,))
     child = await spawn(adapter, "c", **BARE, parent_id=parent.agent_id)
@@ -145,6 +146,7 @@ async def test_uses_are_shared_and_end(adapter: LocalProcessOrchestrator, author
     for who in whos:
         await authority.check(who, "tool", "call", "memory/search")
     for who in whos:
+        await authority.check(who, "tool", "call", "memory/search", take=False)
         with pytest.raises(Refused, match="3 uses"):
             await authority.check(who, "tool", "call", "memory/search")
     slow = await spawn(adapter, "s", **BARE, constraints=(Constraint(scope="tool", rate=1),))
