@@ -33,6 +33,8 @@ class Caller:
     box: str = ""  # instance id of the box that calls by its mesh session; it speaks for itself and its own callers
     session: str = ""  # id of that session
     origin_box: str = ""  # name of the box whose journal a named token may deliver
+    agent_id: str = ""  # of the agent for which the gateway calls
+    agent_name: str = ""
 
     @property
     def delivers(self) -> str:

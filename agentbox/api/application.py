@@ -15,6 +15,7 @@ from agentbox.api.handlers import handler_of
 from agentbox.api.headers import SAFE, allowed_hosts, check_accept, check_host, check_single, readable, request_id
 from agentbox.api.http_metrics import UNMATCHED
 from agentbox.api.membership import SESSION
+from agentbox.api.on_behalf import acting
 from agentbox.api.problems import MethodNotAllowed, TooBusy, invalid, reply_for
 from agentbox.api.reply import JSON, Answer, EventStream, Pieces, Socket
 from agentbox.api.sending import send_pieces, send_reply
@@ -134,7 +135,8 @@ class Application:
         return caller
 
     def _who(self, route: Route, headers: dict[str, str]) -> Caller:
-        return self._services.access.caller(headers.get("authorization"), ended=SESSION in route.scope)
+        caller = self._services.access.caller(headers.get("authorization"), ended=SESSION in route.scope)
+        return acting(caller, headers, route)
 
     async def _answer_live(self, scope: Any, send: Any) -> None:
         body = _LIVE % str(self._services.uptime).encode()

@@ -10,7 +10,11 @@ def check_pod(caller: Caller, path: str) -> None:
 
 
 def check_namespace(caller: Caller, namespace: str) -> None:
-    """As `check_pod`, for a namespace of memory."""
+    """As `check_pod`, for a namespace of memory. An agent has the one namespace, and none that only starts so."""
+    if caller.agent_id and namespace != caller.memory_prefix:
+        raise PermissionDenied(
+            f"cannot use this namespace: an agent has {caller.memory_prefix}", scope="memory:namespace"
+        )
     _check(caller.memory_prefix, namespace, "memory:namespace", "namespace")
 
 

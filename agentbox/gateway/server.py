@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from agentbox.gateway.app import App, absent
 from agentbox.gateway.authority import Authority
 from agentbox.gateway.config import GatewayConfig
+from agentbox.gateway.door.app import RpcApp
+from agentbox.gateway.door.door import Door
 from agentbox.gateway.front import Front
 from agentbox.gateway.proxy.proxy import Proxy
 from agentbox.gateway.proxy.resolve import Resolver
@@ -25,11 +27,12 @@ class Server:
     def __init__(self, config: GatewayConfig, authority: Authority, resolver: Resolver | None = None) -> None:
         """`resolver` finds addresses of names; by default the host's."""
         self._proxy = Proxy(config, authority, resolver)
+        self._door = Door(config, authority)
         self.models = _models(config, authority)
         llm: Asgi = (
             absent("models", "[providers] names no endpoint that is enabled") if self.models is None else self.models
         )
-        app = App({"/rpc": absent("door"), "/mcp": absent("door"), "/llm": llm})
+        app = App({"/rpc": RpcApp(self._door), "/mcp": absent("door"), "/llm": llm})
         self._listener = Listener(app, bind(LOOPBACK, config.port), BOUNDS, self._front)
 
     @property
@@ -49,6 +52,7 @@ class Server:
         self._keeping.cancel()
         await self._proxy.close()
         await self._listener.close(_LAST_WORDS)
+        await self._door.close()
         if self.models is not None:
             await self.models.close()
 

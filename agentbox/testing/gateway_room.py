@@ -9,6 +9,7 @@ from typing import Any
 
 from agentbox.gateway.config import GatewayConfig
 from agentbox.gateway.server import Server
+from agentbox.plan.model import Plan
 from agentbox.settings import Paths
 from agentbox.testing.api_box import api_plan
 from agentbox.testing.ports import free_port
@@ -35,11 +36,12 @@ class Names:
 class Room:
     """A running gateway, and what its agent `one` with TOKEN may do."""
 
-    def __init__(self, state: Path, reach: dict[str, Any], limits: dict[str, Any]) -> None:
+    def __init__(self, state: Path, reach: dict[str, Any], limits: dict[str, Any], plan: Plan | None = None) -> None:
+        """`plan` is that of an API whose port the door is to use."""
         self.authority, self.names = ToldAuthority(), Names()
-        plan = replace(api_plan(), reach={"allow_private": ["127.0.0.1:*", "[::1]:*"], **reach}, limits=limits)
+        plan = plan or replace(api_plan(), reach={"allow_private": ["127.0.0.1:*", "[::1]:*"], **reach}, limits=limits)
         self.config = GatewayConfig(paths=Paths(state), plan=plan, port=free_port())
-        self.config.state.mkdir(parents=True)
+        self.config.state.mkdir(parents=True, exist_ok=True)
         self.server = Server(self.config, self.authority, self.names)
         self.authority.add("one", TOKEN, [right("net", "connect", "*:*")])
         self.port = self.config.port

@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import fields
+from dataclasses import fields, replace
 
+from agentbox.adapters.errors import PermissionDenied
 from agentbox.adapters.orchestrator.contract import LIMIT, LONGEST_RUN, AgentFilter, AgentHandle, AgentSpec
 from agentbox.adapters.wire import to_wire
 from agentbox.api.call import LONGEST_GRACE, MAX_GENERATION, Call
+from agentbox.api.ownership import check_agent
 from agentbox.api.problems import invalid
 from agentbox.api.records import NewAgent, RunBody, SignalBody
 from agentbox.api.reply import EventStream, Reply, SentEvent, Socket
@@ -25,6 +27,10 @@ async def spawn(call: Call) -> Reply:
     orchestrator = call.services.container.orchestrator
     body = call.record(NewAgent)
     spec = AgentSpec(**{one.name: getattr(body, one.name) for one in fields(AgentSpec)})
+    if me := call.caller.agent_id:
+        if spec.parent_id not in (None, me):
+            raise PermissionDenied("cannot start an agent for another", scope="agents:own")
+        spec = replace(spec, parent_id=me)
     if body.input is not None and spec.stdin != "pipe":
         raise invalid("/input", "needs a spec whose stdin is a pipe")
     handle = await orchestrator.spawn(spec, request_id=_key(call), stdin=body.input)
@@ -43,13 +49,22 @@ async def run_once(call: Call) -> Reply:
 
 
 async def list_agents(call: Call) -> Reply:
-    flt = AgentFilter.from_wire({name: call.query[name] for name in FILTERS if name in call.query})
+    wire = {name: call.query[name] for name in FILTERS if name in call.query}
+    flt = AgentFilter.from_wire({**wire, "parent_id": call.caller.agent_id} if call.caller.agent_id else wire)
     limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
     return Reply(await call.services.container.orchestrator.list(flt, limit=limit, cursor=call.query.get("cursor")))
 
 
 async def get(call: Call) -> Reply:
-    return Reply(await call.services.container.orchestrator.get(call.parameters["id"]))
+    info = await call.services.container.orchestrator.get(call.parameters["id"])
+    check_agent(call, info, itself=True)
+    return Reply(info)
+
+
+async def _check(call: Call) -> None:
+    """Raises PermissionDenied for an agent that the calling agent did not start."""
+    if call.caller.agent_id:
+        check_agent(call, await call.services.container.orchestrator.get(call.parameters["id"]))
 
 
 async def signal(call: Call) -> Reply:
@@ -60,6 +75,7 @@ async def signal(call: Call) -> Reply:
 
 
 async def terminate(call: Call) -> Reply:
+    await _check(call)
     grace = call.number("grace_s", 0, LONGEST_GRACE)
     return Reply(await call.services.container.orchestrator.terminate(_handle(call), grace_s=grace))
 
@@ -71,6 +87,7 @@ async def revoke(call: Call) -> Reply:
 
 async def attach(call: Call) -> Socket:
     """A second holder is 409, before the upgrade."""
+    await _check(call)
     return Socket(await call.services.container.orchestrator.attach(_handle(call)))
 
 
@@ -83,6 +100,7 @@ def _handle(call: Call) -> AgentHandle:
 
 async def stream(call: Call) -> EventStream:
     """An unknown agent is 404, and a cursor that was trimmed 410, before any byte."""
+    await _check(call)
     orchestrator, agent_id = call.services.container.orchestrator, call.parameters["id"]
     since, follow = call.since(0) or 0, call.truth("follow", True)
     async with aclosing(orchestrator.stream(agent_id, since=since, follow=False)) as known:  # type: ignore[type-var]

@@ -7,6 +7,7 @@ from agentbox.adapters.context import calling, current
 from agentbox.api.access import require
 from agentbox.api.call import Call
 from agentbox.api.naming import own_or_admin
+from agentbox.api.ownership import check_bead, given_tag, narrowed, owns
 from agentbox.api.records import ClaimBody, ClaimNextBody, CloseBody, HeartbeatBody, NewBead, ReleaseBody
 from agentbox.api.reply import Reply
 
@@ -28,21 +29,26 @@ async def create_epic(call: Call) -> Reply:
 
 async def create_child(call: Call) -> Reply:
     """201 when it was created, 200 when its dedup_key was known."""
+    await check_bead(call, call.parameters["id"])
     bead, created = await call.services.container.beads.create_child(call.parameters["id"], _spec(call))
     return Reply(bead, status=201 if created else 200)
 
 
 async def add_dep(call: Call) -> Reply:
+    await check_bead(call, call.parameters["id"])
+    await check_bead(call, call.parameters["blocker"])
     await call.services.container.beads.add_dep(call.parameters["id"], call.parameters["blocker"])
     return Reply(status=204)
 
 
 async def remove_dep(call: Call) -> Reply:
+    await check_bead(call, call.parameters["id"])
     await call.services.container.beads.remove_dep(call.parameters["id"], call.parameters["blocker"])
     return Reply(status=204)
 
 
 async def claim(call: Call) -> Reply:
+    await check_bead(call, call.parameters["id"])
     body = call.record(ClaimBody)
     who = own_or_admin(call, "/assignee", body.assignee)
     beads = call.services.container.beads
@@ -50,22 +56,30 @@ async def claim(call: Call) -> Reply:
 
 
 async def claim_next(call: Call) -> Reply:
-    """204 when nothing is ready."""
+    """204 when nothing is ready. An agent is given what is below a bead of its own, or what was given to it."""
     body = call.record(ClaimNextBody)
+    tags = body.tags
+    if call.caller.agent_id:
+        if body.parent_id is None:
+            tags = (*tags, given_tag(call.caller))
+        else:
+            await check_bead(call, body.parent_id)
     found = await call.services.container.beads.claim_next(
         own_or_admin(call, "/assignee", body.assignee), lease_id=body.lease_id, lease_s=body.lease_s,
-        parent_id=body.parent_id, tags=body.tags,
+        parent_id=body.parent_id, tags=tags,
     )  # fmt: skip
     return Reply(status=204) if found is None else Reply(found)
 
 
 async def heartbeat(call: Call) -> Reply:
+    await check_bead(call, call.parameters["id"])
     body = call.record(HeartbeatBody)
     beads = call.services.container.beads
     return Reply(await beads.heartbeat(call.parameters["id"], body.lease_id, lease_s=body.lease_s))
 
 
 async def release(call: Call) -> Reply:
+    await check_bead(call, call.parameters["id"])
     body = call.record(ReleaseBody)
     beads = call.services.container.beads
     return Reply(await beads.release(call.parameters["id"], body.lease_id, delay_s=body.delay_s, note=body.note))
@@ -73,6 +87,7 @@ async def release(call: Call) -> Reply:
 
 async def close_bead(call: Call) -> Reply:
     """`force` true demands the scope admin, false renounces what it would allow. A box may force what it holds itself."""
+    await check_bead(call, call.parameters["id"])
     body = call.record(CloseBody)
     here = current()
     if body.force and call.caller.box:
@@ -97,15 +112,19 @@ async def _held_by_box(call: Call) -> frozenset[str]:
 
 async def ready(call: Call) -> Reply:
     limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
-    beads = call.services.container.beads
-    return Reply(await beads.ready(parent_id=call.query.get("parent_id"), limit=limit, cursor=call.query.get("cursor")))
+    beads, parent_id = call.services.container.beads, call.query.get("parent_id")
+    page = await beads.ready(parent_id=parent_id, limit=limit, cursor=call.query.get("cursor"))
+    if call.caller.agent_id:
+        page = replace(page, items=tuple([bead for bead in page.items if await owns(call, bead)]))
+    return Reply(page)
 
 
 async def list_beads(call: Call) -> Reply:
-    flt = BeadFilter.from_wire({name: call.query[name] for name in FILTERS if name in call.query})
+    flt = await narrowed(call, BeadFilter.from_wire({name: call.query[name] for name in FILTERS if name in call.query}))
     limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
     return Reply(await call.services.container.beads.list(flt, limit=limit, cursor=call.query.get("cursor")))
 
 
 async def show(call: Call) -> Reply:
+    await check_bead(call, call.parameters["id"])
     return Reply(await call.services.container.beads.show(call.parameters["id"]))

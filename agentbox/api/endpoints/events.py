@@ -63,6 +63,8 @@ def _filter(call: Call) -> EventFilter:
     wire: dict[str, object] = {name: call.query[name] for name in NAMES if name in call.query}
     if "types" in call.query:
         wire["types"] = [kind for kind in call.query["types"].split(",") if kind]
+    if call.caller.agent_id:
+        wire["source"] = bound_source(call.caller, call.query.get("source"))
     return EventFilter.from_wire(wire)
 
 

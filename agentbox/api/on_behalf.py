@@ -1,0 +1,46 @@
+"""Calls that the gateway makes for an agent: as that agent, with no more than what is the agent's (agents.md 6)."""
+
+import re
+from collections.abc import Mapping
+
+from agentbox.adapters.errors import PermissionDenied
+from agentbox.api.access import Caller
+from agentbox.api.problems import invalid
+from agentbox.grants.standing import PRINCIPAL
+from agentbox.plan.names import GATEWAY
+from agentbox.routes import Route
+
+HEADER = "agentbox-on-behalf-of"
+_FROM = f"urn:agentbox:program:{GATEWAY}"
+_VALUE = re.compile(r"([0-9a-f-]{36}) ([A-Za-z0-9_][A-Za-z0-9._-]{0,127})")
+SCOPES = frozenset(
+    f"{slot}:{verb}" for slot in ("beads", "pods", "memory", "events", "agents") for verb in ("read", "write")
+)
+# What an agent may ask for at all. Each of these looks at whose it is: by a bound of the caller, or by its owner.
+_ROUTES = frozenset((
+    "create_epic", "create_child", "add_dep", "remove_dep", "claim", "claim_next", "heartbeat", "release", "close_bead",
+    "ready_beads", "list_beads", "show_bead", "write_pod", "patch_pod", "delete_pod", "read_pod", "options_pod",
+    "store_memory", "retrieve_memory", "delete_memory", "list_memory", "search_memory", "memory_stats",
+    "append_events", "read_events", "spawn", "list_agents", "get_agent", "terminate_agent", "stream_agent", "attach_agent",
+))  # fmt: skip
+
+
+def acting(caller: Caller, headers: Mapping[str, str], route: Route) -> Caller:
+    """The agent that the header names, in place of the gateway; anybody else's header is refused, and so is a route that
+    no agent has. Raises PermissionDenied, ValidationError."""
+    named = headers.get(HEADER)
+    if named is None:
+        return caller
+    if caller.principal != _FROM:
+        raise PermissionDenied("cannot act for an agent: only the gateway does", scope="core")
+    found = _VALUE.fullmatch(named)
+    if found is None:
+        raise invalid(HEADER, "must be the id and the name of an agent")
+    if route.name not in _ROUTES:
+        raise PermissionDenied("cannot serve this route to an agent", scope="admin")
+    agent_id, name = found.groups()
+    principal = f"{PRINCIPAL}{agent_id}"
+    return Caller(
+        principal, SCOPES, pod_prefix=f"agents/{name}/", memory_prefix=f"agent.{name}", event_source=principal,
+        agent_id=agent_id, agent_name=name,
+    )  # fmt: skip

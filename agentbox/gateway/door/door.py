@@ -1,0 +1,175 @@
+"""One call of an agent: judged by its rights, then answered here or by the box's API."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from agentbox.gateway.authority import Authority, Refused
+from agentbox.gateway.config import GatewayConfig
+from agentbox.gateway.door import errors
+from agentbox.gateway.door.box_api import BoxApi
+from agentbox.gateway.door.errors import DoorError
+from agentbox.gateway.door.floods import Floods
+from agentbox.gateway.door.hello import hello
+from agentbox.gateway.door.specials import SPECIALS
+from agentbox.gateway.door.tools import BY_AGENT_METHOD, BY_METHOD, BY_NAME, TOOLS, Tool
+from agentbox.grants.standing import Standing
+from agentbox.manifest.patterns import Scope, parse
+from agentbox.supervision.secrets import read_secret
+
+Arguments = Mapping[str, Any]
+_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,), "integer": (int,), "number": (int, float), "object": (dict,), "array": (list,),
+}  # fmt: skip
+
+
+class Door:
+    """Answers calls; `close` ends its connections to the API."""
+
+    def __init__(self, config: GatewayConfig, authority: Authority) -> None:
+        self.authority, self.config = authority, config
+        self.api = BoxApi(config)
+        self.floods = Floods()
+
+    async def close(self) -> None:
+        """Idempotent."""
+        await self.api.close()
+
+    async def call(self, who: Standing, method: str, given: Any) -> Any:
+        """The result. Raises DoorError; a refusal is counted before that."""
+        try:
+            with self.floods.room(who.agent_id):
+                return await self._call(who, method, given)
+        except Refused as refused:
+            self.authority.denied(who, "door", refused.rule, method)
+            raise errors.denied(refused.rule, f"cannot call {method}: {refused.reason}") from refused
+        except DoorError as error:
+            if error.rule:
+                self.authority.denied(who, "door", error.rule, error.message)
+            raise
+
+    async def _call(self, who: Standing, method: str, given: Any) -> Any:
+        if given is None:
+            given = {}
+        if not isinstance(given, dict):
+            raise errors.params("params must be an object")
+        if method == "hello":
+            _none(given)
+            return hello(who)
+        if method == "tool.list":
+            _none(given)
+            return {"tools": self.tools(who)}
+        if method == "tool.invoke":
+            return await self._invoke(who, given)
+        if (tool := BY_METHOD.get(method)) is not None:
+            return await self.run(who, tool, given)
+        if (tool := BY_AGENT_METHOD.get(method)) is not None:
+            return await self._agents(who, tool, given)
+        if method == "secret.get":
+            return self._secret(who, given)
+        if method == "identity.sign":
+            raise DoorError(errors.NOT_YET, errors.NO_IDENTITY, code="identity-disabled")
+        if method == "approval.request":
+            raise DoorError(
+                errors.NOT_YET, "cannot ask: this release has no approvals at the door yet", code="approval-disabled"
+            )
+        raise DoorError(errors.UNKNOWN, "there is no such method; hello lists them all", code="not-found")
+
+    def tools(self, who: Standing) -> list[dict[str, Any]]:
+        """Those that some right of the agent may allow, with their schemas. A call is judged anew."""
+        return [
+            {"name": tool.name, "description": tool.summary, "input_schema": tool.schema} for tool in TOOLS if _held(who, tool)
+        ]  # fmt: skip
+
+    async def run(self, who: Standing, tool: Tool, given: Arguments) -> Any:
+        """A slot method, under the scope `tool`."""
+        _fits(tool, given)
+        _unasked(who, "tool", tool.name)
+        await self.authority.check(who, "tool", "call", tool.name)
+        return await self._do(who, tool, given)
+
+    async def _invoke(self, who: Standing, given: Arguments) -> Any:
+        name, arguments = given.get("name"), given.get("arguments", {})
+        tool = BY_NAME.get(name) if isinstance(name, str) else None
+        if tool is None or not isinstance(arguments, dict) or set(given) - {"name", "arguments"}:
+            raise errors.params("tool.invoke takes the name of a tool that tool.list shows, and arguments, an object")
+        return await self.run(who, tool, arguments)
+
+    async def _agents(self, who: Standing, tool: Tool, given: Arguments) -> Any:
+        """`spawn` by the name of what is started; messages and ends by the name of what was started before."""
+        _fits(tool, given)
+        if tool.special == "spawn":
+            if given["name"] not in who.children:
+                raise errors.denied(
+                    "agent spawn",
+                    f"cannot start {given['name'][:64]!r}: the manifest does not name it in this agent's children",
+                )
+            _unasked(who, "spawn", given["name"])
+            await self.authority.check(who, "agent", "spawn", given["name"])
+        elif tool.special in ("send", "recv", "terminate"):
+            info = await self.api.call(who, "get_agent", {"id": given["id"]})
+            operation = "signal" if tool.special == "terminate" else "message"
+            await self.authority.check(who, "agent", operation, info["spec"]["name"])
+        return await self._do(who, tool, given)
+
+    async def _do(self, who: Standing, tool: Tool, given: Arguments) -> Any:
+        if tool.special:
+            return await SPECIALS[tool.special](self.api, who, tool, given)
+        path = {name: str(given[name]) for name in tool.path}
+        query = {name: given[name] for name in tool.query if name in given}
+        body = None if tool.body is None else {name: given[name] for name in tool.body if name in given}
+        own = f"agent.{who.name}"
+        if tool.name.startswith("memory/"):
+            path, body = _in_namespace(tool, own, path, body)
+        return await self.api.call(who, tool.route, path, query=query, body=body)
+
+    def _secret(self, who: Standing, given: Arguments) -> Any:
+        name = given.get("name")
+        if set(given) != {"name"} or not isinstance(name, str):
+            raise errors.params("secret.get takes the name of a secret")
+        if name not in who.secrets:
+            raise errors.denied("secret", "cannot show this secret: the manifest does not give it to this agent")
+        found = read_secret(self.config.paths, name)
+        if found is None:
+            raise DoorError(errors.FAILED, "cannot show this secret: it has no value in this box", code="not-found")
+        return {"name": name, "value": found[0]}
+
+
+def _in_namespace(tool: Tool, own: str, path: dict[str, str], body: Any) -> tuple[dict[str, str], Any]:
+    if tool.route == "search_memory":
+        return path, {**body, "namespaces": [own]}
+    return {**path, "ns": own}, body
+
+
+def _fits(tool: Tool, given: Arguments) -> None:
+    """Names and kinds; what a value may be beyond that the API says. Raises DoorError."""
+    known = tool.arguments
+    if unknown := sorted(set(given) - set(known)):
+        raise errors.params(f"{tool.name} takes no argument {unknown[0][:64]!r}")
+    for name in (*tool.path, *tool.required):
+        if name not in given:
+            raise errors.params(f"{tool.name} needs the argument {name}")
+    for name, value in given.items():
+        kinds = _KINDS.get(str(known[name].get("type", "")))
+        if kinds is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+            raise errors.params(f"the argument {name} of {tool.name} must be of type {known[name]['type']}")
+
+
+def _none(given: Arguments) -> None:
+    if given:
+        raise errors.params("this method takes no params")
+
+
+def _unasked(who: Standing, kind: str, value: str) -> None:
+    """Raises DoorError for an action that waits for an approval: nobody gave one."""
+    scope: Scope = "agent" if kind == "spawn" else "tool"
+    waits = [text.partition(":")[2] for text in who.approval_required if text.startswith(f"{kind}:")]
+    if any(parse(scope, text).matches(value) for text in waits):
+        raise errors.denied(f"approval {kind}", f"cannot do {value}: it waits for an approval, and none was given")
+
+
+def _held(who: Standing, tool: Tool) -> bool:
+    from agentbox.grants.rights import allowing
+
+    return all(
+        allowing(rights, "tool", "call", tool.name) for rights in (who.rights, *(one.rights for one in who.ancestors))
+    )

@@ -1,0 +1,300 @@
+"""The door over HTTP, before a real API: what is an agent's own, and what is not."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from agentbox.testing.api_box import ApiBox
+from agentbox.testing.gateway_room import Room
+from agentbox.testing.told_authority import right
+
+ONE, TWO = "00000000-0000-7000-8000-000000000001", "00000000-0000-7000-8000-000000000002"
+ALL = [right("tool", "call", "*")]
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiBox]:
+    box = ApiBox(tmp_path_factory.mktemp("box"), orchestrator=False)
+    box.paths.token("gateway").parent.mkdir(parents=True, exist_ok=True)
+    box.paths.token("gateway").write_text("a-token-of-this-boot")
+    with box:
+        yield box
+
+
+class Agent:
+    """Calls the door with one token."""
+
+    def __init__(self, room: Room, token: str) -> None:
+        self.http = httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{room.port}",
+            headers={"Authorization": f"Bearer {token}"},
+            trust_env=False,
+            timeout=20,
+        )
+
+    async def say(self, body: Any, **more: Any) -> httpx.Response:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return await self.http.post("/rpc", content=content, **more)
+
+    async def ask(self, method: str, **params: Any) -> Any:
+        """The whole answer."""
+        return (await self.say({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).json()
+
+    async def call(self, method: str, **params: Any) -> Any:
+        """The result."""
+        answer = await self.ask(method, **params)
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    async def refused(self, method: str, **params: Any) -> str:
+        """The word of the error."""
+        error = (await self.ask(method, **params))["error"]
+        return str(error.get("data", {}).get("code", error["code"]))
+
+
+@pytest.fixture
+async def door(api: ApiBox) -> AsyncIterator[Room]:
+    room = Room(api.paths.prefix, {}, {}, api.plan)
+    room.authority.add(ONE, "t1", ALL, name="one", secrets=("A_SECRET",))
+    room.authority.add(TWO, "t2", ALL, name="one2")
+    await room.server.open()
+    yield room
+    await room.server.close()
+
+
+@pytest.fixture
+async def one(door: Room) -> AsyncIterator[Agent]:
+    agent = Agent(door, "t1")
+    yield agent
+    await agent.http.aclose()
+
+
+@pytest.fixture
+async def two(door: Room) -> AsyncIterator[Agent]:
+    agent = Agent(door, "t2")
+    yield agent
+    await agent.http.aclose()
+
+
+async def test_hello_says_who_and_what(one: Agent) -> None:
+    """Identity, rights, what is its own; never a token."""
+    said = await one.call("hello")
+    assert (said["agent"]["id"], said["own"]["memory"], said["contracts"]["door"]) == (ONE, "agent.one", "1.0.0")
+    assert said["policy"]["rights"][0]["scope"] == "tool"
+    assert "sha256" not in json.dumps(said)
+
+
+async def test_without_a_token_of_its_own_nobody_is_answered(door: Room, api: ApiBox) -> None:
+    """401 in the form of JSON-RPC; not with the gateway's own token either, and not in a cookie or a query."""
+    for headers in (
+        {},
+        {"Authorization": "Bearer nobody"},
+        {"Authorization": "Bearer a-token-of-this-boot"},
+        {"Authorization": "Basic t1"},
+    ):
+        async with httpx.AsyncClient(trust_env=False) as http:
+            said = await http.post(f"http://127.0.0.1:{door.port}/rpc?token=t1", headers=headers, json={})
+        assert (said.status_code, said.json()["error"]["code"]) == (401, -32003)
+
+
+async def test_beads_of_its_own(one: Agent, two: Agent) -> None:
+    """Made, below what was made, and given by tag; another agent's are neither shown nor touched."""
+    epic = await one.call("bead.create", title="mine")
+    child = await one.call("bead.create", title="part", parent_id=epic["id"])
+    assert epic["creator"] == f"urn:agentbox:agent:{ONE}"
+    for bead in (epic, child):
+        assert await two.refused("bead.show", id=bead["id"]) == "permission-denied"
+        assert await two.refused("bead.close", id=bead["id"]) == "permission-denied"
+        assert await two.refused("bead.create", title="x", parent_id=bead["id"]) == "permission-denied"
+    assert await two.refused("bead.claim", id=child["id"]) == "permission-denied"
+    assert await two.refused("bead.claim_next", parent_id=epic["id"]) == "permission-denied"
+    assert await two.refused("bead.list", parent_id=epic["id"]) == "permission-denied"
+    assert await two.refused("bead.list", creator=f"urn:agentbox:agent:{ONE}") == "permission-denied"
+    assert [bead["id"] for bead in (await two.call("bead.list"))["items"]] == []
+    assert [bead["id"] for bead in (await two.call("bead.ready"))["items"]] == []
+    assert await two.call("bead.claim_next") is None
+    given = await one.call("bead.create", title="for you", parent_id=epic["id"], tags=["for:one2"])
+    assert [bead["id"] for bead in (await two.call("bead.ready"))["items"]] == [given["id"]]
+    claim = await two.call("bead.claim_next")
+    assert (claim["bead"]["id"], claim["bead"]["assignee"]) == (given["id"], f"urn:agentbox:agent:{TWO}")
+    assert (await two.call("bead.close", id=given["id"], lease_id=claim["lease_id"], result={"n": 1}))[
+        "outcome"
+    ] == "done"
+    assert (await one.call("bead.show", id=given["id"]))["result"] == {"n": 1}
+    own = await one.call("bead.claim", id=child["id"])
+    await one.call("bead.heartbeat", id=child["id"], lease_id=own["lease_id"])
+    await one.call("bead.release", id=child["id"], lease_id=own["lease_id"])
+    assert await one.refused("bead.show", id="no-such-bead") == "not-found"
+
+
+async def test_pods_below_its_own_container(one: Agent, two: Agent) -> None:
+    """A path is below agents/<name>/, written or not; another's, and one that climbs, is refused."""
+    assert (await one.call("pod.write", path="notes/a.txt", content="text"))["created"] is True
+    assert (await one.call("pod.read", path="agents/one/notes/a.txt"))["content"] == "text"
+    await one.call("pod.write", path="raw", content_base64="/wA=")
+    assert (await one.call("pod.read", path="raw"))["content_base64"] == "/wA="
+    assert "notes/" in json.dumps(await one.call("pod.list"))
+    assert await two.refused("pod.read", path="notes/a.txt") == "not-found"
+    for path in ("../one/notes/a.txt", "agents/one2/../one/notes/a.txt", "/agents/one/notes/a.txt", "..", "a//b"):
+        assert await two.refused("pod.read", path=path) in ("validation", "not-found", "permission-denied"), path
+    await one.call("pod.delete", path="notes/a.txt")
+    assert await one.refused("pod.read", path="notes/a.txt") == "not-found"
+    assert await one.refused("pod.write", path="x") == "validation"
+    assert await one.refused("pod.write", path="", content="x") == "validation"
+
+
+async def test_memory_in_its_own_namespace(one: Agent, two: Agent) -> None:
+    """`agent.one` is not `agent.one2`; a namespace cannot be named."""
+    await one.call("memory.store", key="k", value={"a": 1}, text="a fact about cheese")
+    assert (await one.call("memory.retrieve", key="k"))["value"] == {"a": 1}
+    assert [hit["entry"]["key"] for hit in (await one.call("memory.search", query="cheese", mode="text"))["hits"]] == [
+        "k"
+    ]
+    assert await two.refused("memory.retrieve", key="k") == "not-found"
+    assert (await two.call("memory.search", query="cheese", mode="text"))["hits"] == []
+    assert await two.refused("memory.search", query="cheese", namespaces=["agent.one"]) == "validation"
+    assert await two.refused("memory.retrieve", key="k", ns="agent.one") == "validation"
+    assert [entry["key"] for entry in (await one.call("memory.list"))["items"]] == ["k"]
+    await one.call("memory.delete", key="k")
+
+
+async def test_events_of_its_own(one: Agent, two: Agent) -> None:
+    """Its source stands on what it appends, and it reads no other; the core's types are not for it."""
+    await one.call("event.append", type="x.done", data={"n": 1})
+    assert [event["data"] for event in (await one.call("event.read", types="x.done"))["events"]] == [{"n": 1}]
+    assert (await two.call("event.read", types="x.done"))["events"] == []
+    assert await one.refused("event.append", type="agent.exited") == "validation"
+
+
+async def test_rights_decide_and_each_refusal_is_counted(door: Room, one: Agent) -> None:
+    """By the tool's name, in both spellings of a call; what no right allows is not in the list either."""
+    door.authority.give(ONE, [right("tool", "call", "memory/*")])
+    assert {tool["name"].partition("/")[0] for tool in (await one.call("tool.list"))["tools"]} == {"memory"}
+    assert await one.refused("bead.create", title="x") == "permission-denied"
+    assert await one.refused("tool.invoke", name="bead/create", arguments={"title": "x"}) == "permission-denied"
+    assert door.authority.refusals == [(ONE, "door", "tool call")] * 2
+    await one.call("tool.invoke", name="memory/store", arguments={"key": "k", "value": 1})
+    assert await one.refused("agent.spawn", name="somebody") == "permission-denied"
+
+
+async def test_what_waits_for_approval_is_refused(door: Room) -> None:
+    """A right alone does not open it."""
+    door.authority.add("asks", "t3", ALL, approval_required=("tool:pod/*",))
+    agent = Agent(door, "t3")
+    assert await agent.refused("pod.write", path="x", content="y") == "permission-denied"
+    assert (await agent.ask("identity.sign"))["error"]["data"]["code"] == "identity-disabled"
+    await agent.http.aclose()
+
+
+async def test_a_secret_that_was_given(door: Room, one: Agent, two: Agent, api: ApiBox) -> None:
+    """By name, to whom the manifest gives it."""
+    api.paths.moved_secrets.mkdir(exist_ok=True)
+    (api.paths.moved_secrets / "A_SECRET").write_text("the value")
+    assert await one.call("secret.get", name="A_SECRET") == {"name": "A_SECRET", "value": "the value"}
+    assert await two.refused("secret.get", name="A_SECRET") == "permission-denied"
+    assert await one.refused("secret.get", name="../gateway.token") == "permission-denied"
+    assert door.rules == ["secret", "secret"]
+
+
+MALFORMED: list[tuple[bytes, int]] = [
+    (b"", -32700), (b"{", -32700), (b"\xff\xfe", -32700), (b"[1e999, NaN]", -32700), (b"[" * 100_000, -32700),
+    (b"1", -32600), (b"[]", -32600), (b"null", -32600), (b'{"method":"hello","id":1}', -32600),
+    (b'{"jsonrpc":"2.0","method":1,"id":1}', -32600), (b'{"jsonrpc":"2.0","method":"hello","id":{}}', -32600),
+    (b'{"jsonrpc":"2.0","method":"nothing","id":1}', -32601), (b'{"jsonrpc":"2.0","method":"hello","params":[1],"id":1}', -32602),
+    (b'{"jsonrpc":"2.0","method":"hello","params":{"a":1},"id":1}', -32602),
+    (b'{"jsonrpc":"2.0","method":"bead.show","params":{"id":5},"id":1}', -32602),
+    (b'{"jsonrpc":"2.0","method":"bead.show","id":1}', -32602), (json.dumps([{}] * 101).encode(), -32600),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "number"), MALFORMED)
+async def test_malformed_messages_get_errors_of_json_rpc(one: Agent, said: bytes, number: int) -> None:
+    """200 with an error; the connection and the box go on."""
+    answer = await one.say(said)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (200, number)
+    assert (await one.call("hello"))["agent"]["id"] == ONE
+
+
+async def test_a_batch_is_worked_off_in_order_and_a_notification_is_not_answered(one: Agent) -> None:
+    """Ids come back as they were; an id of null is no notification."""
+    calls = [{"jsonrpc": "2.0", "id": number, "method": "hello"} for number in ("a", 2, None, 1.5)]
+    said = await one.say([*calls, {"jsonrpc": "2.0", "method": "hello"}, 7])
+    assert [answer["id"] for answer in said.json()] == ["a", 2, None, 1.5, None]
+    assert (await one.say({"jsonrpc": "2.0", "method": "hello"})).status_code == 204
+    assert (await one.http.get("/rpc")).status_code == 405
+
+
+async def test_a_message_has_its_most(door: Room, one: Agent) -> None:
+    """413 at limits.frame, told before the whole of it was read."""
+    door.authority.add("small", "t4", ALL, limits={"frame": 1000})
+    agent = Agent(door, "t4")
+    said = await agent.say(b" " * 2000)
+    assert (said.status_code, said.json()["error"]["data"]["config_path"]) == (413, "limits.frame")
+    assert (await one.say(b" " * 2000)).status_code == 200
+    await agent.http.aclose()
+
+
+async def test_a_flood_costs_the_agent_that_makes_it(door: Room, one: Agent, two: Agent) -> None:
+    """Past its bucket it is told to wait; the other is answered all the while."""
+    calls = [{"jsonrpc": "2.0", "id": 1, "method": "hello"}] * 100
+
+    async def flood() -> int:
+        answers = (await one.say(calls)).json()
+        return sum(answer.get("error", {}).get("code") == -32002 for answer in answers)
+
+    refused, answered = await asyncio.gather(
+        asyncio.gather(*(flood() for _ in range(40))), asyncio.gather(*(two.call("hello") for _ in range(50)))
+    )
+    assert sum(refused) > 500
+    assert len(answered) == 50
+    assert "limit:door" in door.rules
+
+
+async def test_a_websocket_speaks_the_same_and_ends_with_the_token(door: Room) -> None:
+    """Calls in order, malformed ones answered; the end of the agent closes it, and one more than eight is refused."""
+    url, head = f"ws://127.0.0.1:{door.port}/rpc", {"Authorization": "Bearer t2"}
+    async with connect(url, additional_headers=head, proxy=None) as socket:
+        for said, code in (("{", -32700), ('{"jsonrpc":"2.0","id":1,"method":"x"}', -32601)):
+            await socket.send(said)
+            assert json.loads(await socket.recv())["error"]["code"] == code
+        await socket.send('{"jsonrpc":"2.0","id":5,"method":"hello"}')
+        assert json.loads(await socket.recv())["result"]["agent"]["id"] == TWO
+        more = [await connect(url, additional_headers=head, proxy=None) for _ in range(7)]
+        with pytest.raises(Exception, match="403"):
+            await connect(url, additional_headers=head, proxy=None)
+        door.authority.end(TWO)
+        with pytest.raises(ConnectionClosed) as caught:
+            await asyncio.wait_for(socket.recv(), 5)
+        assert caught.value.rcvd is not None
+        assert caught.value.rcvd.code == 1008
+        for other in more:
+            await other.close()
+
+
+async def test_only_the_gateway_calls_for_an_agent(api: ApiBox) -> None:
+    """The header is refused from an admin and from anybody else, and the routes of operators from the gateway with it."""
+    base = f"http://127.0.0.1:{api.plan.api.port}"
+    named = {"Agentbox-On-Behalf-Of": f"{ONE} one"}
+    core = {"Authorization": "Bearer a-token-of-this-boot"}
+    admin = {"Authorization": f"Bearer {api.paths.api_key.read_text()}"}
+    async with httpx.AsyncClient(base_url=base, trust_env=False) as http:
+        assert (await http.get("/v1/beads", headers={**admin, **named})).status_code == 403
+        assert (await http.get("/v1/beads", headers={**core, **named})).status_code == 200
+        for method, path in (
+            ("GET", "/v1/events/stream"),
+            ("GET", "/v1/tokens"),
+            ("GET", "/v1/tasks"),
+            ("POST", "/v1/drain"),
+            ("GET", "/v1/events/0"),
+        ):
+            assert (await http.request(method, path, headers={**core, **named})).status_code == 403, path
+        for odd in ("one", f"{ONE} ../x", f"{ONE} a/b", ONE, f"x{ONE} one"):
+            assert (await http.get("/v1/beads", headers={**core, "Agentbox-On-Behalf-Of": odd})).status_code == 400
+        assert (await http.get("/v1/memory/ns/agent.one2/keys", headers={**core, **named})).status_code == 403
+        assert (await http.get("/v1/pods/agents/one2/x", headers={**core, **named, "Accept": "*/*"})).status_code == 403
