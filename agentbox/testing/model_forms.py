@@ -1,6 +1,7 @@
 """One answer of a model in the wire forms of its makers, whole and as a stream (their API references, 2026)."""
 
 import json
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -51,6 +52,11 @@ class Form:
     events: Callable[[Mapping[str, Any], Said, bool], Sequence[bytes]]
 
 
+def _id(kind: str, body: Mapping[str, Any], number: int = 0) -> str:
+    """The same for the same request, another for the next: clients take two answers or calls of one id for one."""
+    return f"{kind}_{zlib.crc32(json.dumps(body).encode()):08x}{number}"
+
+
 def _event(document: Mapping[str, Any], name: str = "") -> bytes:
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {json.dumps(document)}\n\n".encode()
@@ -73,12 +79,16 @@ def _roles(name: str, role: str) -> Callable[[Mapping[str, Any]], int]:
 
 def _chat(_path: str, body: Mapping[str, Any], said: Said, silent: bool) -> dict[str, Any]:
     calls = [
-        {"id": f"call_{n}", "type": "function", "function": {"name": u.name, "arguments": json.dumps(u.arguments)}}
+        {
+            "id": _id("call", body, n),
+            "type": "function",
+            "function": {"name": u.name, "arguments": json.dumps(u.arguments)},
+        }
         for n, u in enumerate(said.uses)
     ]
     message = {"role": "assistant", "content": said.text, **({"tool_calls": calls} if calls else {})}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
-    answer = {"id": "chat-1", "object": "chat.completion", "model": body.get("model"), "choices": [choice]}
+    answer = {"id": _id("chat", body), "object": "chat.completion", "model": body.get("model"), "choices": [choice]}
     return answer if silent else {**answer, "usage": _chat_usage(body, said)}
 
 
@@ -90,10 +100,12 @@ def _chat_usage(body: Mapping[str, Any], said: Said) -> dict[str, int]:
 def _chat_events(body: Mapping[str, Any], said: Said, silent: bool) -> list[bytes]:
     def chunk(delta: Mapping[str, Any], reason: str | None = None) -> bytes:
         row = {"index": 0, "delta": delta, "finish_reason": reason}
-        return _event({"id": "chat-1", "object": "chat.completion.chunk", "model": body.get("model"), "choices": [row]})
+        return _event(
+            {"id": _id("chat", body), "object": "chat.completion.chunk", "model": body.get("model"), "choices": [row]}
+        )
 
     calls = [
-        {"index": n, "id": f"call_{n}", "type": "function", "function": {"name": u.name, "arguments": json.dumps(u.arguments)}}
+        {"index": n, "id": _id("call", body, n), "type": "function", "function": {"name": u.name, "arguments": json.dumps(u.arguments)}}
         for n, u in enumerate(said.uses)
     ]  # fmt: skip
     events = [chunk({"role": "assistant", "content": ""}), *(chunk({"content": piece}) for piece in said.pieces)]
@@ -101,7 +113,14 @@ def _chat_events(body: Mapping[str, Any], said: Said, silent: bool) -> list[byte
     events.append(chunk({}, "tool_calls" if calls else "stop"))
     if body.get("stream_options", {}).get("include_usage") and not silent:
         events.append(
-            _event({"id": "chat-1", "object": "chat.completion.chunk", "choices": [], "usage": _chat_usage(body, said)})
+            _event(
+                {
+                    "id": _id("chat", body),
+                    "object": "chat.completion.chunk",
+                    "choices": [],
+                    "usage": _chat_usage(body, said),
+                }
+            )
         )
     return [*events, b"data: [DONE]\n\n"]
 
@@ -109,13 +128,15 @@ def _chat_events(body: Mapping[str, Any], said: Said, silent: bool) -> list[byte
 # OpenAI: responses
 
 
-def _items(said: Said) -> list[dict[str, Any]]:
+def _items(body: Mapping[str, Any], said: Said) -> list[dict[str, Any]]:
     text = {"type": "output_text", "text": said.text, "annotations": []}
     items: list[dict[str, Any]] = []
     if said.text:
-        items.append({"id": "msg_0", "type": "message", "role": "assistant", "status": "completed", "content": [text]})
+        items.append(
+            {"id": _id("msg", body), "type": "message", "role": "assistant", "status": "completed", "content": [text]}
+        )
     for n, use in enumerate(said.uses):
-        shared = {"id": f"fc_{n}", "call_id": f"call_{n}", "name": use.name, "status": "completed"}
+        shared = {"id": _id("fc", body, n), "call_id": _id("call", body, n), "name": use.name, "status": "completed"}
         if use.free:
             items.append({**shared, "type": "custom_tool_call", "input": use.arguments["input"]})
         else:
@@ -130,11 +151,11 @@ def _response(_path: str, body: Mapping[str, Any], said: Said, silent: bool) -> 
         "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": given + made,
     }  # fmt: skip
     answer = {
-        "id": "resp_1",
+        "id": _id("resp", body),
         "object": "response",
         "status": "completed",
         "model": body.get("model"),
-        "output": _items(said),
+        "output": _items(body, said),
     }
     return answer if silent else {**answer, "usage": usage}
 
@@ -146,14 +167,14 @@ def _response_events(body: Mapping[str, Any], said: Said, silent: bool) -> list[
         return _event({"type": name, "sequence_number": next(number), **members}, name)
 
     begun: dict[str, Any] = {
-        "id": "resp_1",
+        "id": _id("resp", body),
         "object": "response",
         "status": "in_progress",
         "model": body.get("model"),
         "output": [],
     }
     events = [event("response.created", response=begun)]
-    for at, item in enumerate(_items(said)):
+    for at, item in enumerate(_items(body, said)):
         started = {**item, "status": "in_progress"}
         if item["type"] == "message":
             started["content"] = []
@@ -176,10 +197,11 @@ def _responded(body: Mapping[str, Any]) -> int:
 # Anthropic: messages
 
 
-def _blocks(said: Said) -> list[dict[str, Any]]:
+def _blocks(body: Mapping[str, Any], said: Said) -> list[dict[str, Any]]:
     text = [{"type": "text", "text": said.text}] if said.text else []
     uses = [
-        {"type": "tool_use", "id": f"toolu_{n}", "name": u.name, "input": u.arguments} for n, u in enumerate(said.uses)
+        {"type": "tool_use", "id": _id("toolu", body, n), "name": u.name, "input": u.arguments}
+        for n, u in enumerate(said.uses)
     ]
     return [*text, *uses]
 
@@ -189,7 +211,7 @@ def _message(path: str, body: Mapping[str, Any], said: Said, silent: bool) -> di
     if path.endswith("/count_tokens"):
         return {"input_tokens": given}
     answer = {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": body.get("model"), "content": _blocks(said),
+        "id": _id("msg", body), "type": "message", "role": "assistant", "model": body.get("model"), "content": _blocks(body, said),
         "stop_reason": "tool_use" if said.uses else "end_turn", "stop_sequence": None,
     }  # fmt: skip
     return answer if silent else {**answer, "usage": {"input_tokens": given, "output_tokens": made}}
@@ -200,7 +222,7 @@ def _message_events(body: Mapping[str, Any], said: Said, silent: bool) -> list[b
     begun = {**_message("", body, said, True), "content": [], "stop_reason": None}
     begun["usage"] = {"input_tokens": given, "output_tokens": 1}
     events = [_event({"type": "message_start", "message": begun}, "message_start")]
-    for at, block in enumerate(_blocks(said)):
+    for at, block in enumerate(_blocks(body, said)):
         empty = {**block, "text": ""} if block["type"] == "text" else {**block, "input": {}}
         whole = said.text if block["type"] == "text" else json.dumps(block["input"])
         kind = ("text_delta", "text") if block["type"] == "text" else ("input_json_delta", "partial_json")
