@@ -46,6 +46,7 @@ SUITES = (
     Suite("nix", (_pytest("tests/nix"),), containers=True),
     Suite("runtime", (_pytest("tests/runtime-contract"),), containers=True),
     Suite("features", (_pytest("tests/features"),), containers=True),
+    Suite("stories", (_pytest("tests/stories"),)),
     Suite("e2e", (_pytest("tests/e2e"),), containers=True),
 )
 
@@ -63,6 +64,7 @@ def command(cli: Cli, names: tuple[str, ...], every: bool, some: tuple[str, ...]
     boxes.
     features: a box with an optional feature, a small one (a minute) unless --all or --feature says which; --all takes some
     two hours and 15 GB of free disk, keeps each row as soon as it is known, and after Ctrl-C goes on where it was.
+    stories: two agent CLIs of different makers, fetched by npm, at work in a box (a minute).
     e2e: the commands as an operator types them: a real package's own test suite, disasters, kills, interrupts.
     """
     chosen = [suite for suite in SUITES if suite.name in names or "all" in names or not names]

@@ -1,0 +1,87 @@
+"""Two agent CLIs of different makers, as npm gives them to everybody: nothing of them is changed."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentbox.settings import HostPaths
+from agentbox.testing.model_forms import Said, Use
+
+PACKAGES = ("@anthropic-ai/claude-code-linux-x64", "@openai/codex")
+TASK = b"Mend the failing test."
+THROUGH = "import urllib.request as u; u.urlopen('http://elsewhere.example.org/', timeout=5)"
+PAST = "import socket; socket.create_connection(('192.0.2.1', 443), 3)"
+LOOK = f'python3 -c "{THROUGH}" 2>&1 | tail -1; python3 -c "{PAST}" 2>&1 | tail -1; env; cat {{secret}} 2>&1'
+END = "The sum is right now, and the tests pass."
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A CLI, the kind of provider that it speaks to, and how it is started in a box. `{program}` is its path."""
+
+    name: str
+    kind: str
+    base: str
+    program: str
+    command: str
+
+    def script(self, repo: Path) -> list[Said]:
+        """What the model says: read, edit, test, look around, end."""
+        look = LOOK.replace("{secret}", f"{repo.parent}/run/secrets/MODEL_KEY")
+        if self.name == "claude":
+            changed = {"file_path": f"{repo}/sums.py", "old_string": "a - b", "new_string": "a + b"}
+            return [
+                Said(
+                    text="I read the file first.", uses=(Use(name="Read", arguments={"file_path": f"{repo}/sums.py"}),)
+                ),
+                Said(text="It should add.", uses=(Use(name="Edit", arguments=changed),)),
+                self._run("python3 test_sums.py"),
+                self._run(look),
+                Said(text=END),
+            ]
+        mend = "sed -i 's/a - b/a + b/' sums.py"
+        return [
+            self._run("cat sums.py"),
+            self._run(mend),
+            self._run("python3 test_sums.py"),
+            self._run(look),
+            Said(text=END),
+        ]
+
+    def _run(self, line: str) -> Said:
+        if self.name == "claude":
+            return Said(uses=(Use(name="Bash", arguments={"command": line, "description": "Runs it"}),))
+        return Said(uses=(Use(name="exec_command", arguments={"cmd": line}),))
+
+
+CLAUDE = Agent(
+    "claude", "anthropic", "{url}", "@anthropic-ai/claude-code-linux-x64/claude",
+    '["{program}", "-p", "--permission-mode", "acceptEdits", "--allowedTools", "Bash,Read,Edit"]',
+)  # fmt: skip
+# This one does not read OPENAI_BASE_URL: its own setting for a provider is given the value. Its web search is a tool that runs
+# at the provider, which the gateway refuses.
+CODEX = Agent(
+    "codex", "openai", "{url}/v1", "@openai/codex-linux-x64/vendor/*/bin/codex",
+    """["/bin/sh", "-c", 'exec {program} exec --skip-git-repo-check --sandbox danger-full-access -c web_search="disabled" """
+    """-c model_provider=box -c model_providers.box="{name=\\"box\\",base_url=\\"$OPENAI_BASE_URL\\",env_key=\\"OPENAI_API_KEY\\","""
+    """wire_api=\\"responses\\"}" -m small-1 -']""",
+)  # fmt: skip
+
+
+def installed() -> Path:
+    """The folder `node_modules` with both, fetched once by the machine's own npm. Raises CalledProcessError."""
+    folder = HostPaths.of_this_user().cache / "stories"
+    if not all(list((folder / "node_modules").glob(agent.program)) for agent in (CLAUDE, CODEX)):
+        folder.mkdir(parents=True, exist_ok=True)
+        words = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
+        subprocess.run(words, check=True, timeout=600)
+    return folder / "node_modules"
+
+
+def place(agent: Agent, folder: Path) -> Path:
+    """The program below a folder of the box's, where an image has it too."""
+    source = next(installed().glob(agent.program))
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source, folder / agent.name)
+    return folder / agent.name

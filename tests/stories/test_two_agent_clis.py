@@ -1,0 +1,153 @@
+"""Two unmodified agent CLIs mend a real repository in a box: through the gateway, without the key, within a budget."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clis import CLAUDE, CODEX, END, TASK, Agent, place
+
+from agentbox.client.agents import AgentsClient
+from agentbox.testing.model_forms import Said
+from agentbox.testing.model_server import ModelServer, turns
+from agentbox.testing.story_box import StoryBox
+
+KEY = "operator-" + "0123456789abcdef" * 3
+SOURCE = "def add(a, b):\n    return a - b\n"
+TEST = 'from sums import add\n\nassert add(2, 3) == 5, add(2, 3)\nprint("tests pass")\n'
+MANIFEST = """
+[egress]
+allow = ["docs.example.org"]
+
+[policies.netted]
+base = "sandboxed"
+[[policies.netted.net]]
+mode = "allow"
+patterns = ["docs.example.org"]
+
+[providers.models]
+enabled = true
+kind = "KIND"
+base_url = "BASE"
+env_var = "MODEL_KEY"
+
+[agents.coder]
+command = COMMAND
+provider = "models"
+profile = "netted"
+workspace = "direct"
+llm.max_tokens = TOKENS
+"""
+
+
+class Story:
+    """A box with one agent, a repository as its workspace, and what the model was asked."""
+
+    def __init__(self, agent: Agent, folder: Path, tokens: int) -> None:
+        self.prefix, self.repo = folder / "box", folder / "box/workspace"
+        self.repo.mkdir(parents=True)
+        program = place(agent, self.prefix / "opt/agentbox/npm")
+        for name, text in (("sums.py", SOURCE), ("test_sums.py", TEST)):
+            (self.repo / name).write_text(text)
+        for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "start"]):
+            subprocess.run(
+                ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words], cwd=self.repo, check=True
+            )
+        self.manifest = (
+            MANIFEST.replace("KIND", agent.kind).replace("BASE", agent.base).replace("TOKENS", str(tokens))
+            .replace("COMMAND", agent.command.replace("{program}", str(program)))
+        )  # fmt: skip
+        self.seen: list[str] = []  # processes whose memory held the key
+        self.searched = 0
+        script = turns(agent.script(self.repo))
+        last = len(agent.script(self.repo)) - 1
+
+        def say(spoken: int, body: Mapping[str, Any]) -> Said:
+            if spoken >= last:  # the agent waits for this answer: what it has in memory, it has now
+                self.search()
+            return script(spoken, body)
+
+        self.server = ModelServer(say=say, key=KEY)
+
+    @contextmanager
+    def open(self) -> Iterator[StoryBox]:
+        with self.server, StoryBox(self.prefix, self.server, self.manifest, {"MODEL_KEY": KEY}, memory=2 << 30) as box:
+            self.box = box
+            yield box
+
+    def run(self, agents: AgentsClient) -> Any:
+        return agents.run_once({"name": "coder"}, stdin=TASK, timeout_s=120)
+
+    def search(self) -> None:
+        """Environment and writable memory of every process of the agent."""
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                around = (process / "environ").read_bytes()
+                if b"AGENTBOX_AGENT_ID=" in around and str(self.prefix).encode() in around:
+                    self.searched += 1
+                    if KEY.encode() in around or in_memory(process, KEY.encode()):
+                        self.seen.append(process.name)
+
+    def files_with_key(self) -> set[str]:
+        """Everything below the box, the secret itself left out."""
+        mounted = self.box.paths.mounted_secrets
+        files = (path for path in self.prefix.rglob("*") if path.is_file() and path.parent != mounted)
+        return {str(path) for path in files if path.stat().st_size < 64 << 20 and KEY.encode() in path.read_bytes()}
+
+
+def in_memory(process: Path, wanted: bytes) -> bool:
+    """Whether a process holds those bytes in what it may write."""
+    rows = (line.split() for line in (process / "maps").read_text().splitlines())
+    spans = [row[0].split("-") for row in rows if row[1].startswith("rw")]
+    with (process / "mem").open("rb", buffering=0) as memory:
+        for start, end in ((int(a, 16), int(b, 16)) for a, b in spans):
+            for at in range(start, end, 1 << 24):
+                with suppress(OSError):  # a page that was never touched
+                    if wanted in os.pread(memory.fileno(), min((1 << 24) + len(wanted), end - at), at):
+                        return True
+    return False
+
+
+@pytest.mark.parametrize("agent", [CLAUDE, CODEX], ids=lambda agent: agent.name)
+def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(agent: Agent, tmp_path: Path) -> None:
+    """The key is in no file, no memory and no word; two tries to reach another host are refused and counted."""
+    story = Story(agent, tmp_path, 1_000_000)
+    with story.open() as box:
+        ran = story.run(box.client.agents)
+        assert ran.exit.code == 0, ran.stdout + ran.stderr
+        assert END.encode() in ran.stdout
+        assert (story.repo / "sums.py").read_text() == SOURCE.replace("a - b", "a + b")
+        said = str([request.body for request in story.server.requests])
+        assert "tests pass" in said
+        assert "HTTP Error 403" in said  # through the proxy
+        assert "PermissionError" in said  # past it
+        assert "MODEL_KEY: Permission denied" in said
+        assert {request.key for request in story.server.requests} == {KEY}
+        assert KEY not in said
+        assert KEY.encode() not in ran.stdout + ran.stderr
+        assert story.searched > 0
+        assert not story.seen
+        assert not story.files_with_key()
+        one = box.client.agents.list(name="coder")[0][0]
+        assert one.denials["proxy"]["net connect"] >= 1  # more: both call their makers' hosts unasked
+        assert sum(one.denials["reaper"].values()) >= 1
+
+
+@pytest.mark.parametrize("agent", [CLAUDE, CODEX], ids=lambda agent: agent.name)
+def test_a_budget_stops_it_half_way_for_good(agent: Agent, tmp_path: Path) -> None:
+    """The call that is too much is a 429, the tests are not run, and a new agent of that name begins where it stopped."""
+    story = Story(agent, tmp_path, 32_000)
+    with story.open() as box:
+        ran = story.run(box.client.agents)
+        assert ran.exit.code != 0
+        asked = len(story.server.requests)
+        assert 1 <= asked <= 3
+        one = box.client.agents.list(name="coder")[0][0]
+        assert one.denials["gateway"]["budget:tokens"] >= 1
+        assert "tests pass" not in str([request.body for request in story.server.requests])
+        again = story.run(box.client.agents)
+        assert again.exit.code != 0
+        assert len(story.server.requests) == asked
