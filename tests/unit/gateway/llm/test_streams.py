@@ -100,7 +100,7 @@ async def test_an_agent_that_hangs_up_frees_its_slot_and_pays_the_worst_case(tmp
             await until(lambda: server.gone == 1, "the provider sees that nobody listens")
             await until(lambda: here.app.lines["openai"].queue.running == 0, "the slot is free")
             assert 2000 <= spent(here) <= 2200
-            assert here.app.gauges.calls["openai", "coder", "gone"] == 1
+            await until(lambda: here.app.gauges.calls["openai", "coder", "gone"] == 1, "it is counted")
 
 
 async def test_a_right_that_ends_cuts_what_is_open(tmp_path: Path) -> None:
