@@ -63,6 +63,11 @@ def argument(index: int, mask: int | None = None) -> Steps:
     return (load,) if mask is None else (load, Step(_AND, 0, 0, mask))
 
 
+def high(index: int) -> Steps:
+    """The high word of an argument becomes the value looked at."""
+    return (Step(_LOAD, 0, 0, _ARGUMENTS + 8 * index + 4),)
+
+
 def when(value: int, body: Steps) -> Steps:
     """`body`, which must end the program or load anew what follows it, when the value looked at is that one."""
     return (Step(_EQUAL, 0, _short(body), value), *body)

@@ -18,7 +18,7 @@ from typing import Final, Self
 
 from agentbox.sandbox import prober
 
-DENIED: Final = ("read", "write", "connect", "syscall", "signal", "socket")
+DENIED: Final = ("read", "write", "attribute", "connect", "syscall", "signal", "socket")
 ALLOWED: Final = "allowed-write"
 RULES: Final = (*DENIED, ALLOWED)
 _MODE = 0o600

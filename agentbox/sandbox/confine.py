@@ -3,6 +3,7 @@
 import errno
 import os
 import socket
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -63,6 +64,7 @@ def held(*, network: bool) -> dict[str, bool]:
     return {
         "network": not network and _refused(_reach_out),
         "paths": _refused(lambda: os.close(os.open("/", os.O_RDONLY | os.O_DIRECTORY))),
+        "attributes": _refused(lambda: os.chmod("/", stat.S_IMODE(os.stat("/").st_mode))),  # noqa: PTH101, PTH116 - few imports
         "signals": _refused(lambda: os.kill(os.getppid(), 0)),
         "sockets": _refused(lambda: socket.socket(socket.AF_UNIX).close()),
     }

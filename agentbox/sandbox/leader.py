@@ -147,6 +147,7 @@ def _confine(launch: Launch) -> dict[str, Any]:
     if not (
         held["sockets"]
         and (held["network"] or network)
+        and held["attributes"]
         and (held["paths"] or "filesystem" in lacking)
         and (held["signals"] or "signals" in lacking)
     ):

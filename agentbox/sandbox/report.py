@@ -44,7 +44,7 @@ def _confinement(asked: Confinement | None, measured: Mapping[str, Any]) -> Repo
     abi = measured["landlock"]
     lacking = missing(abi)
     return {
-        "filesystem": _filesystem(abi, held["paths"], lacking.get("filesystem")),
+        "filesystem": _filesystem(abi, held, lacking.get("filesystem")),
         "network": _network(asked, held["network"]),
         "signals": _by_kernel(held["signals"], f"Landlock ABI {abi}: its own tree only", lacking.get("signals", "")),
         "abstract_sockets": _by_kernel(held["sockets"], "no socket of that family can be made"),
@@ -59,12 +59,11 @@ def _by_kernel(held: bool, why: str, why_not: str = _NOT_REFUSED) -> Row:
     return _row("enforced", "kernel", why) if held else _row("absent", "", why_not)
 
 
-def _filesystem(abi: int, held: bool, lacking: str | None) -> Row:
-    if not held:
+def _filesystem(abi: int, held: Mapping[str, bool], lacking: str | None) -> Row:
+    if not (held["paths"] and held["attributes"]):
         return _row("absent", "", lacking or _NOT_REFUSED)
-    open_still = "mode, owner and times of any file of the same uid can be changed"
-    why = f"Landlock ABI {abi} holds what is read, listed, written, made and run; {open_still}"
-    return _row("degraded", "kernel", f"{why}; {lacking}" if lacking else why)
+    why = f"Landlock ABI {abi} holds what is read, listed, written, made and run; the reaper modes, times and owners"
+    return _row("degraded" if lacking else "enforced", "kernel, reaper", f"{why}; {lacking}" if lacking else why)
 
 
 def _network(asked: Confinement, held: bool) -> Row:

@@ -49,6 +49,12 @@ ON_ONESELF: Final = {
 _SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}  # where the flags are
 NETWORK: Final = ("socket", "connect", "bind", "listen")  # what the reaper does in the agent's place
 
+# By path; on a descriptor they pass. What has no number in the table of an architecture is not there.
+OF_A_PATH: Final = (
+    *("chmod", "fchmodat", "fchmodat2", "utime", "utimes", "chown", "lchown", "fchownat", "setxattr", "lsetxattr"),
+    *("removexattr", "lremovexattr", "setxattrat", "removexattrat", "file_setattr"),
+)
+_TIMES: Final = ("utimensat", "futimesat")  # of the descriptor itself when there is no path
 FORKS: Final = ("fork", "vfork")  # and `clone`
 
 
@@ -68,9 +74,10 @@ def build(machine: Machine, *, network: bool, forks: bool = True) -> bytes:
     asked, done = bpf.leave(bpf.NOTIFY), bpf.leave(bpf.fail(0))
     allow = bpf.leave(bpf.ALLOW)
     rules = {
-        **dict.fromkeys((*REFUSED, *UNKNOWN, *(() if network else NETWORK), *(FORKS if forks else ())), asked),
+        **dict.fromkeys((*REFUSED, *UNKNOWN, *OF_A_PATH, *(() if network else NETWORK), *(FORKS if forks else ())), asked),
         **{call: (*bpf.argument(at), *bpf.unless((0,), asked)) for call, at in ON_ONESELF.items()},
         **{call: (*bpf.argument(at), *bpf.when_any_bit(_FASTOPEN, asked)) for call, at in _SENDING.items()},
+        **{call: (*bpf.high(1), *bpf.unless((0,), asked), *bpf.argument(1), *bpf.unless((0,), asked)) for call in _TIMES},
         "clone": asked if forks else (*bpf.argument(0), *bpf.when_any_bit(_NAMESPACES, asked)),
         "clone3": bpf.leave(bpf.fail(errno.ENOSYS)),  # a library falls back to clone, whose flags a filter can read
         "ioctl": (*bpf.argument(1), *bpf.when(_TIOCSTI, asked), *bpf.when(_TIOCLINUX, asked)),

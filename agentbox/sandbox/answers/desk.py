@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from agentbox.sandbox import seccomp
+from agentbox.sandbox.answers.attributes import CALLS, Attributes
 from agentbox.sandbox.answers.connect import Connecting
 from agentbox.sandbox.answers.denials import Counts, Denied
 from agentbox.sandbox.answers.forks import Forks
 from agentbox.sandbox.answers.listen import Listening
 from agentbox.sandbox.answers.listener import Listener, Notice
+from agentbox.sandbox.answers.paths import Paths
 from agentbox.sandbox.answers.ports import Ports
 from agentbox.sandbox.answers.sockets import Sockets
 from agentbox.sandbox.confine import Confinement
@@ -23,6 +25,8 @@ _UNREACHABLE: Final = ("sendto", "sendmsg", "sendmmsg", "socketpair", *seccomp.N
 _ERRORS: Final = {
     **dict.fromkeys(seccomp.UNKNOWN, errno.ENOSYS),
     **dict.fromkeys(_UNREACHABLE, errno.EACCES),
+    # As on a file system that has none: a tool that copies them goes on.
+    **dict.fromkeys(("setxattr", "lsetxattr", "setxattrat"), errno.EOPNOTSUPP),
     "seccomp": errno.EBUSY,  # as the kernel says it
 }
 
@@ -37,6 +41,8 @@ class Desk:
         self._ready = select.epoll()
         self._ready.register(listener.fileno(), select.EPOLLIN)
         self._handlers: dict[str, Handler] = dict.fromkeys((*seccomp.FORKS, "clone"), Forks(listener, pids).fork)
+        attributes = Attributes(listener, Paths(listener, confinement.grants))
+        self._handlers |= {call: getattr(attributes, name) for call, name in CALLS.items()}
         sockets, ports = Sockets(listener, self._unwatch), Ports(confinement, locks)
         self._connecting = Connecting(listener, sockets, ports, self._watch)
         if confinement.ports is not None:

@@ -42,7 +42,9 @@ async def test_every_rule_holds(host: Host) -> None:
     assert list(host.config.paths.branches.iterdir()) == []
 
 
-@pytest.mark.parametrize(("weak", "failed"), [("read", ("read",)), ("write", ("write",)), ("everything", DENIED)])
+@pytest.mark.parametrize(
+    ("weak", "failed"), [("read", ("read",)), ("write", ("write", "attribute")), ("everything", DENIED)]
+)
 async def test_what_does_not_hold_is_named(host: Host, weak: str, failed: tuple[str, ...]) -> None:
     """A sandbox that grants one thing too much, and none at all; mended, the next run passes."""
     hook = host.config.paths.run / WEAK

@@ -121,6 +121,21 @@ async def test_an_agent_cannot_reach_another(adapter: LocalProcessOrchestrator) 
     await adapter.terminate(neighbour)
 
 
+async def test_the_control_plane_keeps_its_modes(adapter: LocalProcessOrchestrator, box: AgentHostBox) -> None:
+    """No mode, time or owner of its folders and files changes; each try is counted. The agent's own files change."""
+    targets = [str(path) for path in (box.paths.state, box.paths.run, box.paths.token("agent-host"), box.paths.prefix)]
+    before = [Path(path).stat() for path in targets]
+    script = """
+for path in json.loads(sys.argv[1]):
+    print(tried(lambda: os.chmod(path, 0))); print(tried(lambda: os.utime(path, (1, 1)))); print(tried(lambda: os.chown(path, 4, 4)))
+write(os.environ["HOME"] + "/x"); print(tried(lambda: os.chmod(os.environ["HOME"] + "/x", 0o700)))
+"""
+    words, report = await told(adapter, "sandboxed", script, json.dumps(targets))
+    assert words == ["Operation not permitted"] * 3 * len(targets) + ["passed"]
+    assert [Path(path).stat() for path in targets] == before
+    assert (report["filesystem"]["state"], report["filesystem"]["by"]) == ("enforced", "kernel, reaper")
+
+
 async def test_a_server_is_the_agents_alone(adapter: LocalProcessOrchestrator) -> None:
     """A test suite with a server on loopback passes; a neighbour neither reaches the server nor takes its port."""
     serve = """

@@ -23,7 +23,7 @@ LAUNCH = Launch(
     branch_disk=10,
     confinement=Confinement(),
 )
-HELD = {"network": True, "paths": True, "signals": True, "sockets": True}
+HELD = {"network": True, "attributes": True, "paths": True, "signals": True, "sockets": True}
 MEASURED = {
     "data": 100,
     "nofile": 64,
@@ -52,13 +52,13 @@ def test_without_a_confinement_all_of_it_is_absent() -> None:
 
 
 def test_what_is_held_is_enforced_and_no_more() -> None:
-    """Attributes by path stay open, so the filesystem is no more than `degraded`."""
+    """A part of a CPU is not, and root's descriptors are not: `degraded`."""
     found = states()
     assert {name for name, state in found.items() if state == "enforced"} == {
         "network", "signals", "abstract_sockets", "pathname_sockets", "syscalls", "descriptors", "memory", "disk",
-        "processes",
+        "processes", "filesystem",
     }  # fmt: skip
-    assert found["filesystem"] == "degraded"
+    assert found["cpu"] == "degraded"
     assert states(uid=0)["descriptors"] == "degraded"
     assert states(replace(LAUNCH, private=""))["disk"] == "degraded"
 
@@ -67,6 +67,7 @@ def test_what_is_held_is_enforced_and_no_more() -> None:
     ("denied", "absent"),
     [
         ("paths", {"filesystem"}),
+        ("attributes", {"filesystem"}),
         ("signals", {"signals"}),
         ("network", {"network"}),
         ("sockets", {"abstract_sockets", "pathname_sockets", "syscalls"}),
