@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agentbox.client.aio import AsyncBoxClient
     from agentbox.client.bead_records import Bead, BeadClaim, Event
     from agentbox.client.box import BoxClient
+    from agentbox.client.door import AsyncDoor, Door, DoorRefused, DoorUnreachable
     from agentbox.client.errors import ApiError, BoxUnreachable
     from agentbox.client.paging import every, every_async
     from agentbox.client.slot_calls import Hit, MemoryEntry, PodMeta, WrittenPod
@@ -22,10 +23,14 @@ __all__ = [
     "AgentExit",
     "ApiError",
     "AsyncBoxClient",
+    "AsyncDoor",
     "Bead",
     "BeadClaim",
     "BoxClient",
     "BoxUnreachable",
+    "Door",
+    "DoorRefused",
+    "DoorUnreachable",
     "Event",
     "Hit",
     "LogItem",
@@ -41,6 +46,10 @@ __all__ = [
     "every_async",
 ]
 _LAZY = {
+    "AsyncDoor": "door",
+    "Door": "door",
+    "DoorRefused": "door",
+    "DoorUnreachable": "door",
     "every_async": "paging",
     "every": "paging",
     "Event": "bead_records",

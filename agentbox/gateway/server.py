@@ -9,6 +9,7 @@ from agentbox.gateway.config import GatewayConfig
 from agentbox.gateway.door.app import RpcApp
 from agentbox.gateway.door.door import Door
 from agentbox.gateway.front import Front
+from agentbox.gateway.mcp import McpApp
 from agentbox.gateway.proxy.proxy import Proxy
 from agentbox.gateway.proxy.resolve import Resolver
 from agentbox.plan.network import LOOPBACK
@@ -32,7 +33,7 @@ class Server:
         llm: Asgi = (
             absent("models", "[providers] names no endpoint that is enabled") if self.models is None else self.models
         )
-        app = App({"/rpc": RpcApp(self._door), "/mcp": absent("door"), "/llm": llm})
+        app = App({"/rpc": RpcApp(self._door), "/mcp": McpApp(self._door), "/llm": llm})
         self._listener = Listener(app, bind(LOOPBACK, config.port), BOUNDS, self._front)
 
     @property

@@ -1,0 +1,52 @@
+"""The command `agentbox-ctl`: one call of the door, for agents that are no Python programs.
+
+    agentbox-ctl hello
+    agentbox-ctl memory.store '{"key": "k", "value": 1}'
+    echo '{"title": "look into it"}' | agentbox-ctl bead.create -
+
+One JSON object on stdout: `{"ok": true, "result": …}`, or `{"ok": false, "error": {"code", "message", "data"}}` and exit 1.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentbox.client.door import Door, DoorRefused
+from agentbox.errors import AgentboxError
+
+USAGE = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code: 0, 1 for an error that the door answered or a door that is not there, 2 for wrong words."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if len(words) not in (1, 2) or words[0].startswith("-"):
+        sys.stderr.write(f"usage: agentbox-ctl METHOD [PARAMS | -]\n\n{(__doc__ or '').strip()}\n")
+        return 0 if words in (["-h"], ["--help"]) else USAGE
+    try:
+        params = json.loads((sys.stdin.read() if words[1] == "-" else words[1]) if len(words) > 1 else "{}")
+        if not isinstance(params, dict):
+            raise ValueError("it is no object")
+    except ValueError as error:
+        return _failed("usage", f"cannot read the params: {error}", exit_code=USAGE)
+    try:
+        with Door() as door:
+            return _say({"ok": True, "result": door.call(words[0], **params)}, 0)
+    except DoorRefused as refused:
+        return _failed(refused.code, refused.message, refused.data)
+    except AgentboxError as unreachable:
+        return _failed("unreachable", unreachable.message)
+
+
+def _failed(code: str, message: str, data: Mapping[str, Any] | None = None, *, exit_code: int = 1) -> int:
+    return _say({"ok": False, "error": {"code": code, "message": message, "data": dict(data or {})}}, exit_code)
+
+
+def _say(document: dict[str, Any], code: int) -> int:
+    sys.stdout.write(json.dumps(document) + "\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

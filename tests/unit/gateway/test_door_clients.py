@@ -1,0 +1,154 @@
+"""What speaks to the door: the Python client, the command, and MCP."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from agentbox.client import AsyncDoor, Door, DoorRefused, DoorUnreachable
+from agentbox.gateway.mcp import BY_NAME, VERSIONS
+from agentbox.testing.gateway_room import TOKEN, Room
+from agentbox.testing.told_authority import right
+
+
+@pytest.fixture
+async def door(room: Room) -> Room:
+    """A door whose agent holds every tool; no API stands behind it."""
+    room.authority.give("one", [right("tool", "call", "*")])
+    return room
+
+
+def url(room: Room) -> str:
+    return f"http://127.0.0.1:{room.port}"
+
+
+async def test_the_client_that_waits(door: Room) -> None:
+    """Calls, typed refusals, an unreachable API told as such, and another call after the connection was idle or cut."""
+
+    def talk() -> None:
+        with Door(url(door), TOKEN) as mine:
+            assert mine.hello()["agent"]["id"] == "one"
+            with pytest.raises(DoorRefused) as caught:
+                mine.call("nothing")
+            assert (caught.value.number, caught.value.code) == (-32601, "not-found")
+            with pytest.raises(DoorRefused) as caught:
+                mine.tool("bead/show", id="x")
+            assert caught.value.number == -32000
+            mine.close()
+            assert mine.hello()["agent"]["name"] == "one"
+        with pytest.raises(DoorRefused) as caught:
+            Door(url(door), "wrong").hello()
+        assert caught.value.code == "unauthenticated"
+
+    await asyncio.to_thread(talk)
+
+
+async def test_the_client_that_is_awaited(door: Room) -> None:
+    """Thirty calls at once."""
+    async with AsyncDoor(url(door), TOKEN) as mine:
+        said = await asyncio.gather(*(mine.hello() for _ in range(30)))
+        assert {one["agent"]["id"] for one in said} == {"one"}
+        with pytest.raises(DoorRefused):
+            await mine.tool("no/tool")
+
+
+def test_without_its_variables_or_without_a_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is told in a sentence."""
+    monkeypatch.delenv("AGENTBOX_URL", raising=False)
+    with pytest.raises(DoorUnreachable, match="AGENTBOX_URL is not set"):
+        Door()
+    with pytest.raises(DoorUnreachable, match="cannot reach the door"):
+        Door("http://127.0.0.1:1", "x").hello()
+
+
+async def ctl(door: Room, *words: str, said: str = "", token: str = TOKEN) -> tuple[int, Any]:
+    env = {"AGENTBOX_URL": url(door), "AGENTBOX_TOKEN": token}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-m", "agentbox.client.ctl", *words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    out, _ = await process.communicate(said.encode())
+    return process.returncode or 0, json.loads(out) if out else None
+
+
+async def test_the_command(door: Room) -> None:
+    """JSON in, `{ok, result}` out; 1 for a refusal, 2 for wrong words."""
+    code, said = await ctl(door, "hello")
+    assert (code, said["ok"], said["result"]["agent"]["id"]) == (0, True, "one")
+    code, said = await ctl(door, "tool.invoke", "-", said='{"name": "no/tool"}')
+    assert (code, said["ok"], said["error"]["code"]) == (1, False, "validation")
+    assert (await ctl(door, "hello", token="wrong"))[1]["error"]["code"] == "unauthenticated"
+    assert (await ctl(door, "hello", "[1]"))[0] == 2
+    assert await ctl(door) == (2, None)
+
+
+class Mcp:
+    """One client of `/mcp`, by hand."""
+
+    def __init__(self, room: Room, **headers: str) -> None:
+        self.http = httpx.AsyncClient(
+            base_url=url(room), headers={"Authorization": f"Bearer {TOKEN}", **headers}, trust_env=False
+        )
+
+    async def post(self, method: str, params: Any = None, **more: Any) -> httpx.Response:
+        message = {
+            "jsonrpc": "2.0",
+            "id": 7,
+            "method": method,
+            **({} if params is None else {"params": params}),
+            **more,
+        }
+        if method.startswith("notifications/"):
+            del message["id"]
+        return await self.http.post("/mcp", json=message)
+
+
+async def test_mcp(door: Room) -> None:
+    """Initialize in a version of the client's choice, list, call, ping; a refusal is a result that says so."""
+    client = Mcp(door)
+    for asked, spoken in (*((version, version) for version in VERSIONS), ("1999-01-01", VERSIONS[0])):
+        said = (
+            await client.post(
+                "initialize",
+                {"protocolVersion": asked, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+            )
+        ).json()
+        assert said["result"]["protocolVersion"] == spoken
+        assert said["result"]["capabilities"] == {"tools": {"listChanged": False}}
+    assert (await client.post("notifications/initialized")).status_code == 202
+    assert (await client.post("ping")).json()["result"] == {}
+    tools = (await client.post("tools/list")).json()["result"]["tools"]
+    assert {tool["name"] for tool in tools} < set(BY_NAME)
+    assert all(tool["inputSchema"]["type"] == "object" for tool in tools)
+    assert not any(tool["name"].startswith("agent_") for tool in tools)
+    refused = (await client.post("tools/call", {"name": "bead_show", "arguments": {}})).json()["result"]
+    assert (refused["isError"], "needs the argument id" in refused["content"][0]["text"]) == (True, True)
+    assert (await client.post("tools/call", {"name": "nothing"})).json()["error"]["code"] == -32602
+    assert (await client.post("resources/list")).json()["error"]["code"] == -32601
+    await client.http.aclose()
+
+
+async def test_mcp_keeps_browsers_and_strangers_out(door: Room) -> None:
+    """A page's origin is 403, no token 401, an unknown version 400, a stream 405, a body over the limit 413."""
+    assert (await Mcp(door, Origin="https://evil.example").post("ping")).status_code == 403
+    assert (await Mcp(door, Origin="http://localhost:3000").post("ping")).status_code == 200
+    assert (await Mcp(door, Authorization="Bearer no").post("ping")).status_code == 401
+    odd = Mcp(door)
+    assert (await odd.http.post("/mcp", json={}, headers={"MCP-Protocol-Version": "1"})).status_code == 400
+    assert (await odd.http.get("/mcp")).status_code == 405
+    assert (await odd.http.post("/mcp", content=b" " * (2 << 20))).status_code == 413
+
+
+def test_the_command_is_in_the_image() -> None:
+    """An entry point of the package, and a name on the path of agents."""
+    checkout = Path(__file__).parents[3]
+    assert 'agentbox-ctl = "agentbox.client.ctl:main"' in (checkout / "pyproject.toml").read_text()
+    assert (
+        '["/usr/bin/agentbox-ctl", "/opt/agentbox/venv/bin/agentbox-ctl"]'
+        in (checkout / "config/features/core.toml").read_text()
+    )
