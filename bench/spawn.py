@@ -1,7 +1,8 @@
-"""Spawn of /bin/true: through the sandbox, through agent-host, beside plain fork and exec; memory of an idle agent.
+"""Spawn of /bin/true: through the sandbox, through agent-host, beside plain fork and exec, bubblewrap and sandlock; memory of
+an idle agent.
 
-`python bench/spawn.py [--count N]`. A spawn counts from the call to the answer that exec has succeeded; fork and exec
-from `posix_spawn` to the exit of the program, which is a little more. Samples alternate, so that all meet the same load.
+`python bench/spawn.py [--count N] [--sandlock PYTHON]`. A spawn counts from the call to the answer that exec has succeeded; fork and exec
+and the two other sandboxes to the exit of the program, which is a little more. Samples alternate, so that all meet the same load.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ import tempfile
 import time
 from pathlib import Path
 
+import sandbox_peers
 from measure import Claim, keep
 
 from agentbox.adapters.base import Deps, SlotConfig
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.orchestrator.contract import AgentSpec, Orchestrator
+from agentbox.adapters.orchestrator.contract import DEFAULT, AgentSpec, Orchestrator
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.agents.config import HostConfig
 from agentbox.agents.confinement import confinement_of
+from agentbox.agents.entry import Entry
+from agentbox.agents.policy import holding_of
 from agentbox.sandbox import Launch, tree
 from agentbox.sandbox.client import Launcher
 from agentbox.sandbox.confine import Confinement
@@ -52,9 +56,9 @@ async def through_host(adapter: Orchestrator, number: int) -> None:
 
 async def latencies(launcher: Launcher, adapter: Orchestrator, paths: Paths, count: int) -> tuple[list[float], ...]:
     """Milliseconds of each kind, warm-ups left out."""
-    spec = AgentSpec(name="true", argv=(_TRUE,), profile="sandboxed")
-    confinement = confinement_of(spec, HostConfig(paths=paths, limits={}), (), _TRUE)
-    found: tuple[list[float], ...] = ([], [], [])
+    confinement = sandboxed(paths)
+    wrapped = sandbox_peers.bubblewrap([_TRUE])
+    found: tuple[list[float], ...] = ([], [], [], [])
     for number in range(_WARM_UPS + count):
         marks = [time.perf_counter()]
         fork_and_exec()
@@ -63,10 +67,22 @@ async def latencies(launcher: Launcher, adapter: Orchestrator, paths: Paths, cou
         marks.append(time.perf_counter())
         await through_host(adapter, number)
         marks.append(time.perf_counter())
+        if wrapped is not None:
+            sandbox_peers.spawn_of(wrapped)
+        marks.append(time.perf_counter())
         for samples, start, end in zip(found, marks, marks[1:], strict=False):
             samples.append((end - start) * 1000)
         await asyncio.sleep(0.02)  # the ends of the three are no part of the next start
     return tuple(samples[_WARM_UPS:] for samples in found)
+
+
+def sandboxed(paths: Paths) -> Confinement:
+    """What the default profile tells the kernel."""
+    config, spec = HostConfig(paths=paths, limits={}), AgentSpec(name="true", argv=(_TRUE,), profile="sandboxed")
+    entry = Entry(
+        agent_id="bench", spec=spec, limits=DEFAULT, principal="", request_id="", holding=holding_of(spec, config)
+    )
+    return confinement_of(entry, config, (), _TRUE)
 
 
 def memory(pid: int) -> int:
@@ -92,7 +108,7 @@ async def idle_cost(adapter: Orchestrator, root: int) -> float:
     return grown / _IDLE / _KIB / _KIB
 
 
-async def run(count: int) -> None:
+async def run(count: int, python: Path | None) -> None:
     """Measures and keeps the claims."""
     with tempfile.TemporaryDirectory() as folder:
         box = AgentHostBox(Path(folder))
@@ -101,15 +117,20 @@ async def run(count: int) -> None:
         adapter, launcher = LocalProcessOrchestrator(config, Deps(metrics=Metrics())), Launcher()
         try:
             await adapter.open(Deadline.after(5))
-            plain, sandbox, host = await latencies(launcher, adapter, box.paths, count)
+            plain, sandbox, host, wrapped = await latencies(launcher, adapter, box.paths, count)
             cost = await idle_cost(adapter, box.pid)
         finally:
             await launcher.close()
             await adapter.close()
             box.stop()
+    locked = sandbox_peers.sandlock(python, [_TRUE], count, _WARM_UPS)
+    peers = [("bubblewrap of /bin/true", wrapped if sandbox_peers.bubblewrap([_TRUE]) else [])]
+    peers.append(("sandlock of /bin/true", locked[0] if locked else []))
+    others = [Claim(name, "ms", samples, conditions="to its exit") for name, samples in peers if samples]
     keep(
         "spawn",
         [
+            *others,
             Claim("fork and exec of /bin/true", "ms", plain, conditions="to its exit"),
             Claim("sandbox spawn of /bin/true", "ms", sandbox, 5, "to exec, confined as sandboxed", "fork and exec of /bin/true"),
             Claim("agent spawn of /bin/true", "ms", host, 200, "to the slot's answer", "fork and exec of /bin/true"),
@@ -121,4 +142,6 @@ async def run(count: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", "--count", dest="count", type=int, default=300)
-    asyncio.run(run(parser.parse_args().count))
+    parser.add_argument("--sandlock", type=Path, help="an interpreter that has sandlock")
+    given = parser.parse_args()
+    asyncio.run(run(given.count, given.sandlock))

@@ -151,7 +151,7 @@ class Reaper:
         """The leader is gone and, where the tree was asked to end, the grace of the others is used up or unneeded."""
         if self.status is None:
             return False
-        return self.kill_at is None or time.monotonic() >= self.kill_at or not _has_children()
+        return self.kill_at is None or time.monotonic() >= self.kill_at or not tree.has_children()
 
     def _patience(self) -> int | None:
         now = time.monotonic()
@@ -249,11 +249,3 @@ class Reaper:
     def _tell(self, message: Mapping[str, Any]) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a dead host needs no word
             self.control.sendall(json.dumps(message).encode() + b"\n")
-
-
-def _has_children() -> bool:
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True

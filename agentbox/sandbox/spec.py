@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from agentbox.limits.gauge import Breach
@@ -40,7 +40,9 @@ class Launch:
 
     def to_line(self) -> bytes:
         """One line of JSON."""
-        return json.dumps(asdict(self)).encode() + b"\n"
+        asked = self.confinement
+        plain = {**vars(self), "env": dict(self.env), "confinement": None if asked is None else vars(asked)}
+        return json.dumps(plain).encode() + b"\n"
 
     @classmethod
     def from_line(cls, line: bytes) -> Self:

@@ -116,6 +116,8 @@ def end_children(keep: Collection[int] = ()) -> None:
     Returns when the kernel has no such child left: as long as the tree is not empty one of its processes is a child of
     the subreaper, alive or as a zombie that only the subreaper can reap, so a scan without one is proof.
     """
+    if not has_children():
+        return
     me = os.getpid()
     rows = _below(me, keep)
     while rows:
@@ -124,6 +126,15 @@ def end_children(keep: Collection[int] = ()) -> None:
             if row.parent == me:
                 os.waitpid(row.pid, 0)
         rows = freeze(me, keep)  # what was born meanwhile is stopped before it is killed: it may be a fork bomb
+
+
+def has_children() -> bool:
+    """Whether the kernel knows a child of this process, alive or not reaped. Without a look at /proc."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _below(root: int, keep: Collection[int]) -> list[Process]:

@@ -24,6 +24,7 @@ class StreamLog:
             kind: KindLog(folder, kind, limit if kind in ("stdout", "stderr") else _LIFE_BYTES) for kind in KINDS
         }
         self.closed = False
+        self._at_the_end: int | None = None  # bytes, once closed
         self._next = 1
         self._changed = asyncio.Event()
 
@@ -44,10 +45,13 @@ class StreamLog:
     @property
     def size(self) -> int:
         """Bytes on disk."""
-        return sum(kind.size for kind in self.kinds.values())
+        if not self.closed or self._at_the_end is None:
+            self._at_the_end = sum(kind.size for kind in self.kinds.values())
+        return self._at_the_end
 
     def append(self, kind: StreamKind, generation: int, data: bytes) -> int:
         """Stores one item, wakes the readers, and returns its cursor. Raises OSError."""
+        self._at_the_end = None
         cursor = self._next
         self.kinds[kind].append(Stored(cursor, time.time_ns() // 1_000_000, generation, data))
         self._next = cursor + 1
@@ -62,7 +66,7 @@ class StreamLog:
         """Nothing follows: readers end once they have read all. Idempotent; `reopen` takes it back."""
         for kind in self.kinds.values():
             kind.close()
-        self.closed = True
+        self.closed, self._at_the_end = True, None
         self._wake()
 
     def reopen(self) -> None:
