@@ -55,7 +55,8 @@ def missing(known: int) -> dict[str, str]:
 
 def prepare() -> None:
     """Makes the usual filter ahead, so that the forks of this process have it. Raises OSError where there is none."""
-    seccomp.build(seccomp.of_this_machine(), network=False)
+    for forks in (True, False):  # named as `apply` names it, or the cache has another key
+        seccomp.build(seccomp.of_this_machine(), network=False, forks=forks)
 
 
 def held(*, network: bool) -> dict[str, bool]:
