@@ -11,16 +11,13 @@ from agentbox.plan.network import gateway_port
 from agentbox.testing import plans
 from agentbox.testing.api_box import ApiBox, api_plan
 from agentbox.testing.gateway_box import GatewayBox
-from agentbox.testing.model_server import ModelServer
 
 
 class StoryBox:
     """Use as a context manager. `manifest` may name `{url}`, the model server's; `secrets` become files of the box."""
 
-    def __init__(
-        self, prefix: Path, server: ModelServer, manifest: str, secrets: Mapping[str, str], **limits: Any
-    ) -> None:
-        told = plans.plan_of(manifest.replace("{url}", server.url))
+    def __init__(self, prefix: Path, url: str, manifest: str, secrets: Mapping[str, str], **limits: Any) -> None:
+        told = plans.plan_of(manifest.replace("{url}", url))
         base = api_plan()
         self.plan = replace(
             base, agents=told.agents, policies=told.policies, providers=told.providers, reach=told.reach,

@@ -74,7 +74,10 @@ class Story:
 
     @contextmanager
     def open(self) -> Iterator[StoryBox]:
-        with self.server, StoryBox(self.prefix, self.server, self.manifest, {"MODEL_KEY": KEY}, memory=2 << 30) as box:
+        with (
+            self.server,
+            StoryBox(self.prefix, self.server.url, self.manifest, {"MODEL_KEY": KEY}, memory=2 << 30) as box,
+        ):
             self.box = box
             yield box
 

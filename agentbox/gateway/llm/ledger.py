@@ -2,7 +2,8 @@
 
 An account belongs to a name of `[agents]`, not to a process: a new generation, a new agent of that name, a reconnect or a
 restart of the gateway finds the account as it was. What an agent uses is used of every ancestor's account too. A reservation
-is on disk before the call begins, so that a gateway that is killed leaves calls charged at their worst, never free.
+is written before the call begins, so that a gateway that is killed leaves calls charged at their worst, never free. It is not
+synced: what the kernel had not yet written when a machine lost its power is forgotten, which no agent brings about.
 """
 
 import asyncio
@@ -69,7 +70,7 @@ class Ledger:
     """Used by one event loop, from `open` to `close`."""
 
     def __init__(self, folder: Path, seconds: Callable[[], float] = time.time) -> None:
-        self._database = Database(folder / "budgets.db", MIGRATIONS, "gateway", "budgets")
+        self._database = Database(folder / "budgets.db", MIGRATIONS, "gateway", "budgets", _unsynced)
         self._seconds = seconds
         self._writes: set[asyncio.Task[None]] = set()
         self.accounts: dict[str, Account] = {}
@@ -178,6 +179,10 @@ class Ledger:
             db.executemany("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?)", values)
 
         await self._database.write(job)
+
+
+def _unsynced(connection: apsw.Connection) -> None:
+    connection.execute("PRAGMA synchronous = NORMAL")
 
 
 def _over(account: Account, what: str, words: str, reset: float) -> Answer:
