@@ -101,6 +101,12 @@ class ContainerNotEmpty(AdapterError):
     code, status, names = "container-not-empty", 409, ("path",)
 
 
+class ReviewConflict(AdapterError):
+    """The workspace is not what a branch started from. `conflicts`: paths, and why. Nothing was taken."""
+
+    code, status, names = "review-conflict", 409, ("id", "conflicts")
+
+
 class StaleHandle(AdapterError):
     code, status, names = "stale-generation", 409, ("generation", "current")
 

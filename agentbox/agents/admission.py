@@ -10,8 +10,9 @@ from agentbox.adapters.errors import QuotaExceeded, SpawnError
 from agentbox.adapters.orchestrator.contract import Limits
 from agentbox.agents import handed, home
 from agentbox.agents.config import HostConfig
-from agentbox.agents.confinement import confinement_of, program_of, workspace_of
+from agentbox.agents.confinement import Places, confinement_of, program_of, workspace_of
 from agentbox.agents.entry import Entry
+from agentbox.agents.review.branch import Branch
 from agentbox.grants import environment
 from agentbox.sandbox import Launch
 from agentbox.sandbox.leftovers import MARK
@@ -32,23 +33,25 @@ def effective_limits(asked: Limits, most: Mapping[str, Any], *, once: bool, admi
     return Limits(**found)
 
 
-def launch_of(entry: Entry, config: HostConfig, mark: str, token: str) -> Launch:
-    """What the sandbox is told; `token` is the bearer token of this life. Makes the private folders. Raises
-    SpawnError (stage home, profile, secrets)."""
+def launch_of(entry: Entry, config: HostConfig, mark: str, token: str, branch: Branch | None = None) -> Launch:
+    """What the sandbox is told; `token` is the bearer token of this life, `branch` where it works in place of the
+    workspace. Makes the private folders. Raises SpawnError (stage home, profile, secrets)."""
     folder = home.of_agent(config.paths, entry.agent_id)
     try:
         home_dir, temp = home.make(folder)
-        roots = (str(workspace_of(entry, config).resolve(strict=True)), str(folder.resolve()))
+        workspace = (workspace_of(entry, config) if branch is None else branch.work).resolve(strict=True)
+        roots = (str(workspace), str(folder.resolve()))
     except OSError as error:
         raise SpawnError(f"cannot make the folders of {entry.spec.name}: {error.strerror}", stage="home") from error
     limits, env, cwd = (
         entry.limits,
-        _environment(entry, config, home_dir, temp, mark, token),
-        str(_cwd(entry.spec.cwd, config)),
+        {**_environment(entry, config, home_dir, temp, mark, token), "AGENTBOX_WORKSPACE": str(workspace)},
+        str(_cwd(entry, config, workspace)),
     )
-    program = program_of(entry.spec.argv[0], cwd, env)
+    program, objects = program_of(entry.spec.argv[0], cwd, env), branch.objects if branch else ()
+    places = Places(workspace=workspace, private=(home_dir, temp), program=program, objects=objects)
     return Launch(
-        argv=entry.spec.argv, env=env, cwd=cwd, confinement=confinement_of(entry, config, (home_dir, temp), program),
+        argv=entry.spec.argv, env=env, cwd=cwd, confinement=confinement_of(entry, config, places),
         roots=roots, memory=limits.memory or 0, cpu=limits.cpu or 0, pids=limits.pids or 0, fds=limits.fds or 0,
         file_size=limits.branch_disk or 0, wall_seconds=limits.wall_seconds or 0, grace_seconds=config.grace_seconds,
         private=str(folder.resolve()), tmp=limits.tmp or 0, branch_disk=limits.branch_disk or 0,
@@ -69,12 +72,15 @@ def _environment(entry: Entry, config: HostConfig, home_dir: Path, temp: Path, m
     }
 
 
-def _cwd(asked: str, config: HostConfig) -> Path:
-    """Relative to the workspace; an absolute path is a path of the box. The sandbox checks where it really leads."""
+def _cwd(entry: Entry, config: HostConfig, workspace: Path) -> Path:
+    """Relative to `workspace`, where it works; an absolute path is a path of the box, and one in the workspace means the same
+    place of the agent's. The sandbox checks where it really leads."""
+    asked, shared = entry.spec.cwd, workspace_of(entry, config)
     if not PurePosixPath(asked).is_absolute():
-        return config.paths.workspace / asked
+        return workspace / asked
     inside = Path(asked)
-    return inside if inside.is_relative_to(config.paths.prefix) else config.paths.at(asked)
+    found = inside if inside.is_relative_to(config.paths.prefix) else config.paths.at(asked)
+    return workspace / found.relative_to(shared) if found.is_relative_to(shared) else found
 
 
 _NAMES = tuple(field.name for field in fields(Limits))

@@ -3,7 +3,8 @@
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from agentbox.grants.rights import as_policy
 from agentbox.manifest.patterns import PatternError
 from agentbox.sandbox.compile import NotHeld, compile_policy
 from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.landlock import Grant
 from agentbox.settings import Paths
 
 # Programs, libraries and their settings. The last two are those of the interpreter that the box runs on.
@@ -31,23 +33,36 @@ TOOLCHAIN: Final = (
 )
 
 
-def confinement_of(entry: Entry, config: HostConfig, private: Iterable[Path], program: str) -> Confinement:
-    """`private`: the folders of this agent alone; `program`: what it runs, "" when there is none. Raises SpawnError
-    (stage profile)."""
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """Where the agent finds what its policy names. `private`: folders of this agent alone; `program`: what it runs, "" when
+    there is none; `objects`: folders of git objects that its branch borrows from."""
+
+    workspace: Path
+    private: tuple[Path, ...] = ()
+    program: str = ""
+    objects: tuple[str, ...] = ()
+
+
+def confinement_of(entry: Entry, config: HostConfig, places: Places) -> Confinement:
+    """Raises SpawnError (stage profile)."""
     paths = config.paths
+    workspace, private = str(places.workspace.resolve()), [str(folder.resolve()) for folder in places.private]
     bindings = {
-        "$WORKSPACE": [str(workspace_of(entry, config).resolve())], "$TMP": [str(folder.resolve()) for folder in private],
-        "$TOOLCHAIN": [*TOOLCHAIN, str(paths.app)], "$COMMAND": [program] if program else [],
+        "$WORKSPACE": [workspace], "$TMP": private,
+        "$TOOLCHAIN": [*TOOLCHAIN, str(paths.app)], "$COMMAND": [places.program] if places.program else [],
     }  # fmt: skip
+    own = [workspace] if Path(workspace).is_relative_to(paths.branches.resolve()) else []
     allowed = config.limits.get("allow_degraded", ())
     spec, held = entry.spec, as_policy(entry.holding.for_kernel(time.time()))
     try:
-        return compile_policy(
-            held, bindings, closed=closed(paths), allow_degraded=allowed,
+        found = compile_policy(
+            held, bindings, closed=closed(paths), own=own, allow_degraded=allowed,
             door=config.gateway_port, closed_ports=config.closed_ports,
         )  # fmt: skip
     except (NotHeld, PatternError) as error:
         raise SpawnError(f"cannot start {spec.name}: {error}", stage="profile") from error
+    return replace(found, grants=(*found.grants, *(Grant(path, "rl") for path in places.objects)))
 
 
 def workspace_of(entry: Entry, config: HostConfig) -> Path:

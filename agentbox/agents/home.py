@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from agentbox.settings import Paths
@@ -19,6 +20,14 @@ def make(folder: Path) -> tuple[Path, Path]:
     for path in (folder, home, temp):
         path.mkdir(mode=0o700, parents=path == folder, exist_ok=True)
     return home, temp
+
+
+def end(folder: Path) -> None:
+    """Deletes what ends with the agent; a branch beside it stays. Raises OSError."""
+    for name in ("home", "tmp"):
+        remove(folder / name)
+    with suppress(OSError):  # not there, or not empty
+        folder.rmdir()
 
 
 def remove(folder: Path) -> None:

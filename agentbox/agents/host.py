@@ -11,6 +11,7 @@ from agentbox.adapters.errors import AdapterError
 from agentbox.agents.config import HostConfig
 from agentbox.agents.denials import Denials
 from agentbox.agents.entry import Entry
+from agentbox.agents.review.reviews import Reviews
 from agentbox.agents.standings import Standings
 from agentbox.agents.store import Happening, Store
 from agentbox.sandbox.client import Launcher
@@ -28,6 +29,7 @@ class Host:
         self.on_ended: Callable[[Entry, Path], None] = _nobody
         self.entries: dict[str, Entry] = {}  # every agent that is known, by id
         self.denials = Denials(self.save_all, self.entries)
+        self.reviews = Reviews(config.paths, config.state / "reviews", lambda one: self.save_all((), (one,)))
         self._untold: tuple[Happening, ...] = ()
         self._unsaved: dict[str, Entry] = {}
         self._saving: set[asyncio.Task[None]] = set()

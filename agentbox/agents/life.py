@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from agentbox.adapters.orchestrator.contract import AgentState, ExitRecord, Stre
 from agentbox.agents import exits, home, restart
 from agentbox.agents.admission import launch_of
 from agentbox.agents.capture import Capture
+from agentbox.agents.confinement import workspace_of
 from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
 from agentbox.agents.limits import BREACHED, LimitWatch
@@ -118,9 +119,10 @@ class Life:
 
     async def _spawn(self, event: str) -> None:
         entry, self._parted = self.entry, False
+        branch = await self.host.reviews.branch_of(entry, workspace_of(entry, self.host.config), self._copying())
         token = self.host.standings.mint(entry)  # known before the process that holds it
         try:
-            launch = launch_of(entry, self.host.config, self.host.mark, token)
+            launch = launch_of(entry, self.host.config, self.host.mark, token, branch)
             agent = await self.host.launcher.spawn(launch, stdin=entry.spec.stdin)
         except SpawnFailed as error:
             self.host.standings.end(entry)
@@ -224,8 +226,19 @@ class Life:
             return False
         return True
 
+    def _copying(self) -> Callable[[int], None]:
+        """Told from other threads how far the copy of a large workspace is."""
+        loop = asyncio.get_running_loop()
+
+        def told(files: int) -> None:
+            loop.call_soon_threadsafe(self._tell, "state", {"state": "copying", "files": files})
+
+        return told
+
     async def _record_end(self, wait: float | None) -> None:
         entry, end = self.entry, self._exit()
+        if wait is None and (review := await self.host.reviews.seal(entry)) is not None:
+            self._tell("state", {"state": "review", **review})
         entry.state = exits.final_state(end) if wait is None else "backoff"
         entry.over = wait is None
         told: dict[str, Any] = {"state": entry.state} if wait is None else {"state": "backoff", "seconds": wait}

@@ -12,6 +12,7 @@ from agentbox.agents import uses
 from agentbox.agents.admitting import Asker
 from agentbox.agents.flows import Flow
 from agentbox.agents.life import Life
+from agentbox.agents.review import methods as review
 from agentbox.agents.stdin import StdinClosed
 from agentbox.agents.streams import Reader
 from agentbox.sandbox import kernel
@@ -203,6 +204,7 @@ METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = 
     "agent.denied": denied,
     "denials.read": denials,
     "canaries.read": canaries,
+    **review.METHODS,
     "ping": ping,
     "shutdown": shutdown,
 }

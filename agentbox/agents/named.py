@@ -12,7 +12,7 @@ from agentbox.grants.standing import PRINCIPAL
 
 DEFAULT_PROFILE: Final = "sandboxed"
 _PIPED: Final = ("stdio", "acp")  # protocols in which agent and caller talk on stdin and stdout
-_THE_MANIFESTS: Final = ("argv", "profile", "cwd", "env", "restart")
+_THE_MANIFESTS: Final = ("argv", "profile", "cwd", "env", "restart", "workspace")
 
 
 def settled(spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool, one_life: bool) -> AgentSpec:
@@ -26,6 +26,8 @@ def settled(spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool,
             raise _denied(spec, "an agent starts agents of the manifest only", scope="agents:write")
         if not spec.argv:
             raise _invalid("/argv", "must name a program, unless the name is an agent of the manifest")
+        if spec.workspace == "direct" and not admin:  # it may leave there what runs as whoever opens it next
+            raise _denied(spec, "only an admin starts one in the workspace itself", scope="admin")
         return replace(spec, profile=spec.profile or DEFAULT_PROFILE)
     if not table["enabled"]:
         raise SpawnError(f"cannot start {spec.name}: agents.{spec.name}.enabled is false", stage="agent")
@@ -33,7 +35,8 @@ def settled(spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool,
         raise _denied(spec, f"{', '.join(said)} of an agent of the manifest are the manifest's", scope="admin")
     return replace(
         spec, argv=spec.argv or (*table["command"], *table["args"]), profile=spec.profile or table["profile"],
-        cwd=spec.cwd or table["workspace_dir"], restart=spec.restart if one_life else _restart(spec, table),
+        workspace=_workspace(spec, table), cwd=spec.cwd or table["workspace_dir"],
+        restart=spec.restart if one_life else _restart(spec, table),
         stdin="pipe" if table["protocol"] in _PIPED and not one_life else spec.stdin,
     )  # fmt: skip
 
@@ -62,7 +65,7 @@ def _said(spec: AgentSpec, table: Mapping[str, Any]) -> Iterator[str]:
     unsaid = {field.name: field.default for field in fields(AgentSpec)} | {"env": {}}
     same = {
         "argv": (*table["command"], *table["args"]), "profile": table["profile"], "cwd": table["workspace_dir"],
-        "restart": table["restart"]["policy"],
+        "restart": table["restart"]["policy"], "workspace": table["workspace"],
     }  # fmt: skip
     for name in _THE_MANIFESTS:
         if getattr(spec, name) not in (unsaid[name], same.get(name, unsaid[name])):
@@ -71,6 +74,10 @@ def _said(spec: AgentSpec, table: Mapping[str, Any]) -> Iterator[str]:
 
 def _restart(spec: AgentSpec, table: Mapping[str, Any]) -> Any:
     return table["restart"]["policy"] if spec.restart == "never" else spec.restart
+
+
+def _workspace(spec: AgentSpec, table: Mapping[str, Any]) -> Any:
+    return table["workspace"] if spec.workspace == "branch" else spec.workspace
 
 
 def _denied(spec: AgentSpec, why: str, *, scope: str) -> PermissionDenied:

@@ -36,12 +36,12 @@ def holding_of(spec: AgentSpec, config: HostConfig) -> Holding:
         raise SpawnError(f"cannot start {spec.name}: {error}", stage="profile") from error
     holding = Holding(
         root=found.root, grants=tuple(Grant(right=right) for right in rights_of(policy)), limits=limits_of(spec, config),
-        budget=_budget(policy, table),
+        budget=_budget(policy, table), workspace=spec.workspace,
     )  # fmt: skip
     if table is not None:
         holding = replace(
             holding, agent=spec.name, provider=table["provider"], approval_required=tuple(table["approval_required"]),
-            children=tuple(table["children"]), env=tuple(table["env"]), workspace=table["workspace"],
+            children=tuple(table["children"]), env=tuple(table["env"]),
             workspace_dir=table["workspace_dir"], restart=table["restart"], secrets=tuple(map(_secret, table["secrets"])),
         )  # fmt: skip
     _check_secrets(spec, holding, config)

@@ -16,8 +16,20 @@ from agentbox.agents.table import Table
 
 # `detached`: agents outlive their callers, and several callers share them. `limits.raise`: who holds scope admin may raise limits. `record`: the ordered
 # record of what became of agents is read over the connection. `local`: they are processes of this box, and end with it.
+# `review`: who may write the workspace works in a branch, which is reviewed over the connection.
 # `denials`: what they were refused is counted, and read over the connection.
-CAPABILITIES = ("attach", "denials", "detached", "limits.raise", "local", "record", "restart", "run_once", "stream")
+CAPABILITIES = (
+    "attach",
+    "denials",
+    "detached",
+    "limits.raise",
+    "local",
+    "record",
+    "restart",
+    "review",
+    "run_once",
+    "stream",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

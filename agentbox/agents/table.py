@@ -159,6 +159,7 @@ class Table:
         self.lives.pop(entry.agent_id).done.set_result(None)
         self.streams.pop(entry.agent_id).remove()
         home.remove(home.of_agent(self.host.config.paths, entry.agent_id))
+        self.host.reviews.forget(entry.agent_id)
         await self.host.store.withdraw(entry)
 
     def _known(self, key: Request) -> "asyncio.Task[AgentHandle] | AgentHandle | None":
@@ -195,7 +196,8 @@ class Table:
 
     async def _tidy(self, folder: Path) -> None:
         try:
-            await asyncio.to_thread(home.remove, folder)
+            await asyncio.to_thread(home.end, folder)
+            await self.host.reviews.tidy(folder.name)
         except OSError as error:
             log.warning("private folder is not removed", folder=str(folder), reason=error.strerror)
         gone = list(self._surplus())

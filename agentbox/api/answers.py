@@ -13,6 +13,7 @@ from agentbox.adapters.orchestrator.contract import RECORDS as AGENT_RECORDS
 from agentbox.adapters.orchestrator.contract import AgentInfo
 from agentbox.adapters.wire import JsonObj, JsonValue, Record, record
 from agentbox.api.records import RECORDS as BODY_RECORDS
+from agentbox.api.review_records import RECORDS as REVIEW_RECORDS
 from agentbox.api.tasks.records import TaskBody
 from agentbox.api.tokens import RECORDS as TOKEN_RECORDS
 from agentbox.client.records import Submitted, Task
@@ -149,7 +150,7 @@ class PageTask(Record):
 
 NAMES: Mapping[str, Any] = {
     **BEAD_RECORDS, **MEMORY_RECORDS, **EVENT_RECORDS, **AGENT_RECORDS, **BODY_RECORDS, **TOKEN_RECORDS,
-    **MESH_RECORDS, **OUTBOX_RECORDS,
+    **MESH_RECORDS, **OUTBOX_RECORDS, **REVIEW_RECORDS,
     **{kind.__name__: kind for kind in (Live, Ready, HealthReport, Meta, BootReport, Problem, TaskBody, Task, Submitted)},
     "Page[Bead]": Page[Bead], "Page[AgentInfo]": Page[AgentInfo], "Page[Task]": PageTask,
     "Page[MemoryEntry]": Page[MemoryEntry], "Page[MeshSession]": Page[MeshSession],

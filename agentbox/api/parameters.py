@@ -19,6 +19,7 @@ _CURSOR: Schema = {"type": "string", "description": "`next_cursor` of an earlier
 
 _PATH: Mapping[str, Schema] = {
     "id": _ID,
+    "agent_id": _ID,
     "blocker": {"type": "string", "minLength": 1, "pattern": r"^(?!\.{1,2}$)"},
     "ns": {"type": "string", "pattern": NAMESPACE},
     "key": {"type": "string", "minLength": 1, "maxLength": 512, "description": "A `/` within it is sent as `%2F`."},
@@ -37,6 +38,7 @@ _QUERY: Mapping[str, Schema] = {
     "status": {"type": "string", "enum": list(get_args(Status))},
     "kind": {"type": "string", "enum": list(get_args(Kind))},
     "state": {"type": "string", "enum": list(get_args(AgentState))},
+    "at": {"type": "integer", "minimum": 0, "maximum": MAX_CURSOR},
     "follow": _TRUTH,
     "since": {"type": "integer", "minimum": 0, "maximum": MAX_CURSOR},
     "namespace": {"type": "string", "pattern": NAMESPACE},
@@ -44,6 +46,7 @@ _QUERY: Mapping[str, Schema] = {
     "grace_s": {"type": "number", "minimum": 0, "maximum": LONGEST_GRACE},
 }
 _OF_ROUTE: Mapping[tuple[str, str], Schema] = {
+    ("show_review", "limit"): {"type": "integer", "minimum": 1, "maximum": 1_000},
     ("event_delivery", "limit"): {"type": "integer", "minimum": 0, "maximum": EVENTS_LIMIT[1]},
     ("read_events", "limit"): {"type": "integer", "minimum": EVENTS_LIMIT[0], "maximum": EVENTS_LIMIT[1]},
     ("read_events", "since"): {"type": "integer", "minimum": -1, "maximum": MAX_CURSOR},

@@ -21,6 +21,7 @@ _TITLES = {
     "events": "Events",
     "agents": "Agents",
     "tasks": "Tasks",
+    "reviews": "Reviews",
     "tokens": "Tokens",
     "mesh": "Mesh",
 }

@@ -37,6 +37,7 @@ VERBS: dict[str, str] = {
     "run": "run one command in the box as an agent",
     "agent": "agents: list, show, spawn, stop, logs, attach, revoke",
     "task": "tasks: submit, list, show, stop, logs",
+    "review": "what agents changed: list, show, commit, discard",
     "token": "named tokens of the API: create, list, revoke",
     "secrets": "what programs of the box need and nobody may read: set, list, remove",
     "mesh": "the federation: status, join, outbox",

@@ -9,10 +9,11 @@ from agentbox.routes.events import EVENTS
 from agentbox.routes.memory import MEMORY
 from agentbox.routes.mesh import MESH
 from agentbox.routes.pods import PODS
+from agentbox.routes.reviews import REVIEWS
 from agentbox.routes.route import Route
 from agentbox.routes.tokens import TOKENS
 
-ROUTES: tuple[Route, ...] = (*BOX, *BEADS, *PODS, *MEMORY, *EVENTS, *AGENTS, *TASKS, *TOKENS, *MESH)
+ROUTES: tuple[Route, ...] = (*BOX, *BEADS, *PODS, *MEMORY, *EVENTS, *AGENTS, *TASKS, *REVIEWS, *TOKENS, *MESH)
 BY_NAME: Mapping[str, Route] = {route.name: route for route in ROUTES}
 
 # Scopes that a token may hold (slots.md 5). `admin` holds all but `core`; `core` is of per-boot tokens only, `mesh:session` of

@@ -47,18 +47,18 @@ class NotHeld(AgentboxError):
 
 
 def compile_policy(
-    policy: Policy, bindings: Bindings, *, closed: Iterable[str] = (), allow_degraded: Iterable[str] = (),
-    door: int = 0, closed_ports: Iterable[int] = (),
+    policy: Policy, bindings: Bindings, *, closed: Iterable[str] = (), own: Iterable[str] = (),
+    allow_degraded: Iterable[str] = (), door: int = 0, closed_ports: Iterable[int] = (),
 ) -> Confinement:  # fmt: skip
     """`bindings`: what $WORKSPACE, $TMP, $TOOLCHAIN and $COMMAND stand for. A variable without a value grants nothing.
-    `closed`: folders of the control plane, of which no grant may show more than what $TMP stands for. `door`,
+    `closed`: folders of the control plane, of which no grant may show more than what $TMP stands for and `own`. `door`,
     `closed_ports`: as in Confinement.
 
     Names and addresses of `net connect` are for a proxy to decide and open no port here, but `*:*` leaves the network
     open. Raises NotHeld, and PatternError for a binding that is no path.
     """
     bound = policy.bound(bindings)
-    apart = _Closed(bound.name, tuple(closed), tuple(bindings.get("$TMP", ())))
+    apart = _Closed(bound.name, tuple(closed), (*bindings.get("$TMP", ()), *own))
     letters: dict[tuple[str, bool], str] = {}
     ports: set[int] = set()
     network = False

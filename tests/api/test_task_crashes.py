@@ -110,7 +110,7 @@ def test_a_crash_during_submission_runs_a_task_at_most_once(own_box: Start, when
     box = own_box()
     marks = box.paths.workspace / "marks"
     with box.client() as client:
-        task_id = client.submit_task(sh(f"echo x >> {marks}; exit 0")).task_id
+        task_id = client.submit_task(sh(f"echo x >> {marks}; exit 0", workspace="direct")).task_id
         if when == "running":
             until(lambda: client.task(task_id).agent_id or client.task(task_id).final)
         box.kill()

@@ -89,7 +89,7 @@ class Agents:
 
     async def _write(self, client: AsyncBoxClient, name: str) -> None:
         script = f"echo $$ >> {_FOLDER}/{name}; echo {name}; sleep 0.2; exit {EXIT}"
-        spec = {"name": name, "argv": ["sh", "-c", script], "profile": "sandboxed"}
+        spec = {"name": name, "argv": ["sh", "-c", script], "profile": "sandboxed", "workspace": "direct"}
         if int(name, 16) % 2:
             done = await client.agents.run_once(spec, request_id=name, timeout_s=_RUN_SECONDS)
             if done.exit.reason != "lost" and done.stdout != f"{name}\n".encode():

@@ -62,7 +62,9 @@ class Constraint(Record):
 @record
 class AgentSpec(Record):
     """A program to run as an agent. `cwd` "" means the workspace. A `name` of the manifest's [agents] starts that agent: what
-    its table says is then left out here. `profile` is a built-in profile or a policy of the manifest."""
+    its table says is then left out here. `profile` is a built-in profile or a policy of the manifest. `workspace`: `branch`
+    means that who may write the workspace writes a copy of it, which is reviewed at the end; `direct` means the workspace
+    itself, and needs scope admin."""
 
     name: Annotated[str, chars(least=1)]
     argv: Annotated[tuple[str, ...], says(prefixItems=[{"type": "string", "minLength": 1}])] = ()
@@ -72,6 +74,7 @@ class AgentSpec(Record):
     limits: Limits = DEFAULT
     stdin: Literal["null", "pipe"] = "null"
     restart: Literal["never", "on-failure", "always"] = "never"
+    workspace: Literal["branch", "direct"] = "branch"
     parent_id: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()

@@ -108,6 +108,10 @@ class OverRpc(Adapter):
         found = await self._call("denials.read", {"after": after, "wait_s": wait_s}, 2 * wait_s + _SLACK_SECONDS)
         return self._read(DenialCounts, found)
 
+    async def ask(self, method: str, params: dict[str, Any], seconds: float | None = None) -> Any:
+        """A method of the peer's that is no part of the contract. Raises NotFound where it has none of that name."""
+        return await self._call(method, params, seconds)
+
     async def _call(self, method: str, params: dict[str, Any], seconds: float | None = None) -> Any:
         return await self._opened().call(method, params, self._deadline(seconds))
 

@@ -48,7 +48,7 @@ def make(workspace: Path, folder: Path, start: Path, who: tuple[str, str], told:
         objects = gitdir.make(workspace, work, found, *who)
         _settle_folders(work, rows)
         rows += (Row(path, "g") for path in found)
-        listing.write(start, Start(rows={row.path: row for row in rows}, objects=objects))
+        listing.write(start, Start(workspace=str(workspace), rows={row.path: row for row in rows}, objects=objects))
     except BaseException:
         home.remove(work)
         raise

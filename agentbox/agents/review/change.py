@@ -49,10 +49,11 @@ class LeftOut:
 @dataclass(frozen=True, kw_only=True)
 class Review:
     """`changes` in the order in which they are shown: what runs by itself first. `emptied`: folders that the agent removed.
-    `sealed_at` in Unix seconds."""
+    `workspace` is the folder that the branch is a copy of; `sealed_at` in Unix seconds."""
 
     agent_id: str
     name: str
+    workspace: str
     sealed_at: float
     changes: tuple[Change, ...]
     left_out: tuple[LeftOut, ...] = ()
@@ -74,7 +75,7 @@ class Review:
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Raises ValueError for a record that does not have its own digest."""
         found = cls(
-            agent_id=data["agent_id"], name=data["name"], sealed_at=data["sealed_at"],
+            agent_id=data["agent_id"], name=data["name"], workspace=data["workspace"], sealed_at=data["sealed_at"],
             changes=tuple(Change.from_json(one) for one in data["changes"]),
             left_out=tuple(LeftOut(**one) for one in data["left_out"]), emptied=tuple(data["emptied"]),
         )  # fmt: skip

@@ -27,9 +27,10 @@ class Step:
 
 @dataclass
 class Journal:
-    """`staging` is a folder of the workspace. `made` and `emptied` are folders that come and go, outer ones first; the
+    """`workspace` is the folder that is changed, `staging` a folder in it. `made` and `emptied` are folders that come and go, outer ones first; the
     latter with their modes."""
 
+    workspace: str
     staging: str
     phase: Phase = "staging"
     steps: list[Step] = field(default_factory=list)
@@ -48,10 +49,17 @@ class Journal:
             return None
         steps = [Step(**one) for one in said["steps"]]
         emptied = [(str(one[0]), int(one[1])) for one in said["emptied"]]
-        return cls(staging=said["staging"], phase=said["phase"], steps=steps, made=said["made"], emptied=emptied)
+        return cls(
+            workspace=said["workspace"],
+            staging=said["staging"],
+            phase=said["phase"],
+            steps=steps,
+            made=said["made"],
+            emptied=emptied,
+        )
 
 
-def recover(workspace: Path, path: Path) -> Phase | None:
+def recover(path: Path) -> Phase | None:
     """Finishes what was done but for the tidying, and undoes everything else; the phase in which it was found. None where
     no commit was cut off. What somebody changed meanwhile stays, and the old file then stays in the staging folder.
 
@@ -60,7 +68,7 @@ def recover(workspace: Path, path: Path) -> Phase | None:
     journal = Journal.read(path)
     if journal is None:
         return None
-    root = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    root = os.open(journal.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         undo(root, journal)
         tidy(root, journal)

@@ -12,8 +12,9 @@ _VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """`rows` by path. `objects`: folders of the workspace's repositories that the branch borrows from."""
+    """`workspace` is the folder that was copied; `rows` by path. `objects`: folders of the workspace's repositories that the branch borrows from."""
 
+    workspace: str
     rows: dict[str, Row]
     objects: tuple[str, ...] = ()
 
@@ -21,7 +22,7 @@ class Start:
 def write(path: Path, start: Start) -> None:
     """One line a row. Whole, or not there. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    head = json.dumps({"version": _VERSION, "objects": start.objects})
+    head = json.dumps({"version": _VERSION, "workspace": start.workspace, "objects": start.objects})
     lines = [head, *(json.dumps(row, separators=(",", ":")) for row in start.rows.values())]
     replace(path, ("\n".join(lines) + "\n").encode(), mode=0o600, durable=False)
 
@@ -37,4 +38,4 @@ def read(path: Path) -> Start | None:
     if said.get("version") != _VERSION:
         raise ValueError(f"{path.name} has version {said.get('version')}, not {_VERSION}")
     rows = (Row(*json.loads(line)) for line in lines)
-    return Start(rows={row.path: row for row in rows}, objects=tuple(said["objects"]))
+    return Start(workspace=said["workspace"], rows={row.path: row for row in rows}, objects=tuple(said["objects"]))

@@ -42,7 +42,7 @@ class Taker:
         self._review = review
         self._root = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._sealed = os.open(sealed, FOLDER)
-        self._journal = Journal(staging=f"{STAGING}{review.agent_id}-{secrets.token_hex(4)}")
+        self._journal = Journal(workspace=str(workspace), staging=f"{STAGING}{review.agent_id}-{secrets.token_hex(4)}")
         self._changes: list[Change] = []  # those that are not there yet; the place of each is that of its step
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from agentbox.adapters.beads.contract import LIMIT
+from agentbox.api.access import require
 from agentbox.api.call import Call
 from agentbox.api.reply import EventStream, Reply
 from agentbox.api.tasks import TaskBody
@@ -12,6 +13,8 @@ DEFAULT_PAGE = 100
 
 async def submit(call: Call) -> Reply:
     given = call.record(TaskBody)
+    if given.spec.workspace == "direct":
+        require(call.caller, ("admin",))
     wanted = replace(given, dedup_key=call.dedup_key(given.dedup_key))
     task = await call.services.tasks.submit(wanted, call.caller.principal)
     return Reply({"task_id": task.task_id, "state": task.state}, status=202)

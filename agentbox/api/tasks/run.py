@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
+from agentbox.adapters.context import calling, current
 from agentbox.adapters.errors import (
     AdapterError,
     AlreadyClaimed,
@@ -196,8 +197,10 @@ class Run:
         """Starts the agent, or finds the one that this request started before. The refusal, where it is one."""
         spec, orchestrator = AgentSpec.from_wire(self.entry.spec), self._container.orchestrator
         request_id, stdin = self.entry.request_id or "", self.entry.stdin
+        scopes = frozenset({"admin"} if spec.workspace == "direct" else ())  # only who has it could submit such a task
         try:
-            handle = await self._insist(lambda: orchestrator.spawn(spec, request_id=request_id, stdin=stdin))
+            with calling(replace(current(), scopes=scopes)):
+                handle = await self._insist(lambda: orchestrator.spawn(spec, request_id=request_id, stdin=stdin))
         except AdapterError as refusal:
             return refusal
         await self._remember(agent_id=handle.agent_id, generation=handle.generation)

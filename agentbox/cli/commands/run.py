@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from agentbox.cli.context import Cli
+from agentbox.cli.output import counted
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.ids import uuid7
 
@@ -41,29 +43,33 @@ _RETRY_SECONDS = 0.2
     "--env", "-e", multiple=True, metavar="NAME=VALUE", help="Set a variable of its environment; may be repeated."
 )
 @click.option("--input", "given", type=click.File("rb"), help="Feed this file (- for stdin) to its standard input.")
+@click.option("--direct", is_flag=True, help="Let it write the workspace itself, without a review. Needs scope admin.")
 @click.option("--no-stream", is_flag=True, help="Print the output when the command has ended.")
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD...")
 @click.pass_obj
 def command(
-    cli: Cli, profile: str, timeout_s: float, cwd: str, env: tuple[str, ...], given: IO[bytes] | None, no_stream: bool,
+    cli: Cli, profile: str, timeout_s: float, cwd: str, env: tuple[str, ...], given: IO[bytes] | None, direct: bool, no_stream: bool,
     argv: tuple[str, ...],
 ) -> int:  # fmt: skip
     """Run one command in the box, and return its exit code.
 
-    Its output streams to this terminal. Ctrl-C ends it. A bead in the box is its receipt.
+    Its output streams to this terminal. Ctrl-C ends it. A bead in the box is its receipt. It works in a copy of the
+    workspace; what it changed there waits for `agentbox review`.
     """
     spec = {"name": Path(argv[0]).name[:64], "argv": list(argv), "profile": profile, "cwd": cwd, "env": _variables(env)}
+    spec |= {"workspace": "direct"} if direct else {}
     cli.out.note(f"agentbox: {OPEN if profile == 'unrestricted' else CONFINED}")
     try:
         with cli.client() as client:
             stdin = given.read() if given else None
             task_id = _submit(client, spec, timeout_s, stdin)
             sink = _Collected() if no_stream or cli.json else _Terminal()
-            task = _follow(cli, client, task_id, sink)
+            reader = _Reader(client, task_id, sink)
+            task = _follow(cli, client, reader)
     except AgentboxError as error:
         cli.out.error(f"agentbox: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
         return FAILED_ITSELF
-    _finish(cli, task, sink)
+    _finish(cli, task, sink, reader.review)
     return exit_code(task)
 
 
@@ -120,26 +126,26 @@ class _Collected:
 Sink = _Terminal | _Collected
 
 
-def _follow(cli: Cli, client: BoxClient, task_id: str, sink: Sink) -> Task:
+def _follow(cli: Cli, client: BoxClient, reader: _Reader) -> Task:
     """Reads the log to its end. The first Ctrl-C, or a terminal that went away, cancels the task."""
-    reader = _Reader(client, task_id, sink)
     try:
         return reader.read()
     except KeyboardInterrupt:
-        cli.out.error(f"agentbox: cancelling {task_id}")
-        client.cancel_task(task_id)
+        cli.out.error(f"agentbox: cancelling {reader.task_id}")
+        client.cancel_task(reader.task_id)
         return reader.read()
     except BrokenPipeError:
-        client.cancel_task(task_id)
+        client.cancel_task(reader.task_id)
         raise
 
 
 class _Reader:
-    """The log of one task; reading goes on where it was left."""
+    """The log of one task; reading goes on where it was left. `review`: what the log said that its agent changed."""
 
     def __init__(self, client: BoxClient, task_id: str, sink: Sink) -> None:
-        self._client, self._task_id, self._sink = client, task_id, sink
+        self._client, self.task_id, self._sink = client, task_id, sink
         self._cursor = 0
+        self.review: Mapping[str, Any] | None = None
 
     def read(self) -> Task:
         """The finished task. Output that the box no longer had is told on stderr."""
@@ -157,29 +163,42 @@ class _Reader:
     def _read_on(self) -> Task:
         from agentbox.client import Task
 
-        for item in self._client.task_logs(self._task_id, since=self._cursor):
+        for item in self._client.task_logs(self.task_id, since=self._cursor):
             if isinstance(item, Task):
                 return item
             self._sink.take(item)
             self._cursor = item.cursor
-            if item.kind == "state" and b'"truncated"' in item.data:
-                _say_dropped()
-        raise AgentboxError(f"cannot follow task {self._task_id}: its log ended without a result")
+            if item.kind == "state":
+                self._note(json.loads(item.data))
+        raise AgentboxError(f"cannot follow task {self.task_id}: its log ended without a result")
+
+    def _note(self, said: Mapping[str, Any]) -> None:
+        if said.get("state") == "review":
+            self.review = {name: value for name, value in said.items() if name != "state"}
+        elif said.get("state") == "truncated":
+            _say_dropped()
 
 
 def _say_dropped() -> None:
     print("agentbox: output came faster than it was read; some was dropped here", file=sys.stderr, flush=True)
 
 
-def _finish(cli: Cli, task: Task, sink: Sink) -> None:
+def _finish(cli: Cli, task: Task, sink: Sink, review: Mapping[str, Any] | None) -> None:
     if isinstance(sink, _Collected) and not cli.json:
         terminal = _Terminal()
         for item in sink.items:
             terminal.take(item)
     if isinstance(sink, _Collected):
-        cli.out.document({**task.to_wire(), "stdout": sink.text("stdout"), "stderr": sink.text("stderr")})
+        texts = {"stdout": sink.text("stdout"), "stderr": sink.text("stderr")}
+        cli.out.document({**task.to_wire(), **texts, "review": review})
     if not cli.json:
         cli.out.note(f"agentbox: task {task.task_id} {task.state}: {task.note}")
+        if review is not None:
+            cli.out.note(f"agentbox: {_changed(review)}: agentbox review show {review['agent_id']}")
+
+
+def _changed(review: Mapping[str, Any]) -> str:
+    return f"{counted(sum(review[what] for what in ('added', 'modified', 'deleted')), 'file')} changed"
 
 
 def exit_code(task: Task) -> int:

@@ -29,14 +29,16 @@ def command() -> None:
     "--timeout", "timeout_s", type=float, default=600.0, show_default=True, metavar="S", help="Wall clock limit."
 )
 @click.option("--dedup-key", default=None, metavar="KEY", help="The same key gives the same task.")
+@click.option("--direct", is_flag=True, help="Let it write the workspace itself, without a review. Needs scope admin.")
 @click.option("--wait", is_flag=True, help="Wait until it has ended; exit 1 unless it succeeded.")
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD...")
 @click.pass_obj
 def submit(
-    cli: Cli, profile: str, timeout_s: float, dedup_key: str | None, wait: bool, argv: tuple[str, ...]
+    cli: Cli, profile: str, timeout_s: float, dedup_key: str | None, direct: bool, wait: bool, argv: tuple[str, ...]
 ) -> int:  # fmt: skip
     """Queue one command; print the id of its task."""
     spec = {"name": Path(argv[0]).name[:64], "argv": list(argv), "profile": profile}
+    spec |= {"workspace": "direct"} if direct else {}
     with cli.client() as client:
         task_id = client.submit_task(spec, timeout_s=timeout_s, dedup_key=dedup_key).task_id
         if not wait:

@@ -33,7 +33,7 @@ class Desk:
     def review(self) -> Review:
         found = self.found()
         return Review(
-            agent_id="id", name="a", sealed_at=0, changes=tuple(found.changes), left_out=tuple(found.left_out),
+            agent_id="id", name="a", workspace="", sealed_at=0, changes=tuple(found.changes), left_out=tuple(found.left_out),
             emptied=tuple(found.emptied),
         )  # fmt: skip
 

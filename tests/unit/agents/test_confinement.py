@@ -15,7 +15,7 @@ from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.agents.config import HostConfig
-from agentbox.agents.confinement import confinement_of
+from agentbox.agents.confinement import Places, confinement_of
 from agentbox.agents.entry import Entry
 from agentbox.agents.policy import holding_of
 from agentbox.ids import uuid7
@@ -91,10 +91,11 @@ print(tried(lambda: socket.create_connection(("127.0.0.1", 9090))))
 async def test_places(
     adapter: LocalProcessOrchestrator, box: AgentHostBox, profile: str, writes: str, reads: str
 ) -> None:
-    """Workspace as the profile says; private folders and the toolchain always."""
+    """Workspace as the profile says, which for who writes is a branch; private folders and the toolchain always."""
     (box.paths.workspace / "file").write_text("text")
     script = """
-print(tried(lambda: write(sys.argv[1] + "/made"))); print(tried(lambda: open(sys.argv[1] + "/file").close()))
+here = os.environ["AGENTBOX_WORKSPACE"]
+print(tried(lambda: write(here + "/made"))); print(tried(lambda: open(here + "/file").close()))
 print(tried(lambda: write(os.environ["TMPDIR"] + "/x"))); print(tried(lambda: write(os.environ["HOME"] + "/x")))
 print(tried(lambda: os.listdir("/usr/bin"))); print(tried(lambda: write("/usr/made"))); print(tried(lambda: write("/dev/null")))
 """
@@ -182,7 +183,7 @@ def test_a_place_that_the_kernel_cannot_be_told(name: str, tmp_path: Path) -> No
     """A program or folder whose name reads as a pattern is refused by name, never left open."""
     config = HostConfig(paths=Paths(tmp_path / name), limits=LIMITS)
     with pytest.raises(SpawnError) as caught:
-        confinement_of(_entry(config), config, (), "")
+        confinement_of(_entry(config), config, Places(workspace=config.paths.workspace))
     assert caught.value.members["stage"] == "profile"
 
 
@@ -193,7 +194,7 @@ def test_a_workspace_above_the_state_is_refused(tmp_path: Path) -> None:
     (box / "workspace").symlink_to(tmp_path / "project")
     config = HostConfig(paths=Paths(box), limits=LIMITS)
     with pytest.raises(SpawnError, match="the control plane's"):
-        confinement_of(_entry(config), config, (), "")
+        confinement_of(_entry(config), config, Places(workspace=config.paths.workspace))
 
 
 def _entry(config: HostConfig) -> Entry:

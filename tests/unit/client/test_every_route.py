@@ -23,7 +23,8 @@ METHODS = {
     "cancel_task": "cancel_task", "list_tokens": "tokens.list", "create_token": "tokens.create", "revoke_token": "tokens.revoke",
     "mesh_register": "mesh.register", "mesh_heartbeat": "mesh.heartbeat", "mesh_deregister": "mesh.deregister", "mesh_sessions": "mesh.sessions",
     "mesh_session": "mesh.session", "mesh_evict": "mesh.evict", "mesh_status": "mesh.status", "mesh_join": "mesh.join",
-    "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",
+    "list_reviews": "reviews.list", "show_review": "reviews.show", "commit_review": "reviews.commit",
+    "discard_review": "reviews.discard", "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",
 }  # fmt: skip
 
 

@@ -119,7 +119,7 @@ def test_killed_at_each_step(desk: Desk) -> None:
             desk.take(review, step)
             os._exit(0)
         status = os.waitpid(child, 0)[1]
-        phase = recover(desk.workspace, desk.journal)
+        phase = recover(desk.journal)
         if os.WIFEXITED(status):
             break
         assert not desk.journal.exists()
@@ -181,7 +181,7 @@ def test_two_reviews_touch_one_file(tmp_path: Path) -> None:
         known = listing.read(start)
         assert known is not None
         found = compare(work, desk.workspace, known.rows)
-        reviews.append((work, Review(agent_id="id", name="a", sealed_at=0, changes=tuple(found.changes))))
+        reviews.append((work, Review(agent_id="id", name="a", workspace="", sealed_at=0, changes=tuple(found.changes))))
     answers: list[object] = []
     for desk.work, review in reviews:
         try:

@@ -1,0 +1,39 @@
+"""The methods `review.*` of the connection."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agentbox.adapters.wire import from_wire
+
+if TYPE_CHECKING:
+    from agentbox.agents.service import Service
+    from agentbox.agents.session import Session
+
+Params = Mapping[str, Any]
+
+
+async def page(session: "Session[Service]", _params: Params) -> Any:
+    return {"items": session.service.host.reviews.page()}
+
+
+async def show(session: "Session[Service]", params: Params) -> Any:
+    at, limit = from_wire(int, params["at"]), from_wire(int, params["limit"])
+    return await session.service.host.reviews.show(from_wire(str, params["agent_id"]), at, limit)
+
+
+async def commit(session: "Session[Service]", params: Params) -> Any:
+    agent_id, digest, by = (from_wire(str, params[name]) for name in ("agent_id", "digest", "by"))
+    return await session.service.host.reviews.commit(agent_id, digest, by)
+
+
+async def discard(session: "Session[Service]", params: Params) -> Any:
+    agent_id, by = (from_wire(str, params[name]) for name in ("agent_id", "by"))
+    return await session.service.host.reviews.discard(agent_id, by)
+
+
+METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = {
+    "review.list": page,
+    "review.show": show,
+    "review.commit": commit,
+    "review.discard": discard,
+}

@@ -1,0 +1,113 @@
+"""A review as callers see it: plain data, a page at a time, everything of the agent's visible and nothing obeyed."""
+
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from agentbox import clock
+from agentbox.agents.review.change import Change, Review, Side
+from agentbox.agents.review.compare import opened
+from agentbox.agents.review.journal import FOLDER, parent
+from agentbox.agents.review.shown import MOST_BYTES, diff, visible
+from agentbox.agents.review.taking import side
+
+MOST_ON_A_PAGE: Final = 1_000
+MOST_DIFF: Final = 64 << 10  # characters of one file's diff
+MOST_TEXT: Final = 1 << 20  # characters of diff on a page
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def summary(review: Review) -> dict[str, Any]:
+    """One line of the list of reviews."""
+    counts = {what: sum(one.what == what for one in review.changes) for what in ("added", "modified", "deleted")}
+    return {
+        "agent_id": review.agent_id, "name": visible(review.name), "digest": review.digest, **counts,
+        "sealed_at": clock.to_wire(datetime.fromtimestamp(review.sealed_at, UTC)),
+        "runs_by_itself": sum(bool(one.runs) for one in review.changes), "left_out": len(review.left_out),
+    }  # fmt: skip
+
+
+def page(review: Review, sealed: Path, at: int, limit: int) -> dict[str, Any]:
+    """Changes from `at` on with their diffs against the workspace as it is now, `next` the first of the next page."""
+    with _Places(sealed, Path(review.workspace)) as places:
+        room, changes = MOST_TEXT, []
+        for index, change in enumerate(review.changes[at : at + limit], at):
+            changes.append(_row(index, change, places, min(room, MOST_DIFF)))
+            room -= len(changes[-1]["diff"])
+    after = at + limit
+    return {
+        "summary": summary(review),
+        "changes": changes,
+        "next": after if after < len(review.changes) else None,
+        "left_out": [{"path": visible(one.path), "why": one.why} for one in review.left_out[:MOST_ON_A_PAGE]],
+    }
+
+
+class _Places:
+    """Descriptors of the sealed copy and the workspace."""
+
+    def __init__(self, sealed: Path, workspace: Path) -> None:
+        self._paths = (sealed, workspace)
+
+    def __enter__(self) -> "_Places":
+        self.sealed, self.workspace = (os.open(path, FOLDER) for path in self._paths)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.sealed)
+        os.close(self.workspace)
+
+
+def _row(index: int, change: Change, places: _Places, room: int) -> dict[str, Any]:
+    notes = [visible(note) for note in change.notes]
+    if not _as_it_was(change, places.workspace):
+        notes.append("the workspace has changed here since the agent began: a conflict")
+    text = _diff(change, places)
+    if len(text) > room:
+        text = f"{text[:room]}\n[cut here]\n"
+    return {
+        "index": index, "path": visible(change.path), "what": change.what, "old": _side(change.old),
+        "new": _side(change.new), "runs": change.runs, "notes": notes, "diff": text,
+    }  # fmt: skip
+
+
+def _side(one: Side | None) -> Mapping[str, Any] | None:
+    if one is None:
+        return None
+    said = {"sha256": one.said} if one.kind == "file" else {"leads_to": visible(one.said)}
+    return {"kind": one.kind, "mode": f"{one.mode:04o}", "size": one.size, **said}
+
+
+def _as_it_was(change: Change, workspace: int) -> bool:
+    try:
+        with parent(workspace, change.path) as (above, name):
+            return side(above, name) in (change.old, change.new)
+    except FileNotFoundError:
+        return change.old is None or change.new is None
+    except OSError:
+        return change.new is None
+
+
+def _diff(change: Change, places: _Places) -> str:
+    old = _bytes(places.workspace, change.path, change.old)
+    new = _bytes(places.sealed, change.path, change.new)
+    return diff(old, new) if old != new else ""
+
+
+def _bytes(root: int, path: str, one: Side | None) -> bytes:
+    """What lies there now, one byte more than what is compared at the most; where a link leads, as a line."""
+    if one is None:
+        return b""
+    with suppress(OSError), parent(root, path) as (above, name):
+        if stat.S_ISLNK(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode):
+            return b"link to " + os.fsencode(os.readlink(name, dir_fd=above)) + b"\n"
+        with opened(name, above, _FILE) as descriptor:
+            found = bytearray()
+            while len(found) <= MOST_BYTES and (data := os.read(descriptor, MOST_BYTES + 1 - len(found))):
+                found += data
+            return bytes(found)
+    return b""
