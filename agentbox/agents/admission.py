@@ -54,8 +54,13 @@ def launch_of(entry: Entry, config: HostConfig, mark: str, token: str, branch: B
         argv=entry.spec.argv, env=env, cwd=cwd, confinement=confinement_of(entry, config, places),
         roots=roots, memory=limits.memory or 0, cpu=limits.cpu or 0, pids=limits.pids or 0, fds=limits.fds or 0,
         file_size=limits.branch_disk or 0, wall_seconds=limits.wall_seconds or 0, grace_seconds=config.grace_seconds,
-        private=str(folder.resolve()), tmp=limits.tmp or 0, branch_disk=limits.branch_disk or 0,
+        private=str(folder.resolve()), tmp=limits.tmp or 0, branch_disk=_room(limits.branch_disk, branch),
     )  # fmt: skip
+
+
+def _room(asked: int | None, branch: Branch | None) -> int:
+    """What the branch may hold: the limit is on what the agent adds to the copy."""
+    return asked + (branch.size if branch else 0) if asked else 0
 
 
 def _environment(entry: Entry, config: HostConfig, home_dir: Path, temp: Path, mark: str, token: str) -> dict[str, str]:

@@ -26,10 +26,11 @@ Told = Callable[[int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """`work` is the copy; `objects` what else its repository needs to read."""
+    """`work` is the copy, which took about `size` bytes at the start; `objects` is what else its repository needs to read."""
 
     work: Path
     objects: tuple[str, ...] = ()
+    size: int = 0
 
 
 def make(workspace: Path, folder: Path, start: Path, who: tuple[str, str], told: Told = lambda _: None) -> Branch:
@@ -40,7 +41,7 @@ def make(workspace: Path, folder: Path, start: Path, who: tuple[str, str], told:
     work = folder / WORK
     known = listing.read(start)
     if known is not None and work.is_dir():
-        return Branch(work=work, objects=known.objects)
+        return Branch(work=work, objects=known.objects, size=known.size)
     home.remove(work)
     try:
         work.mkdir(mode=0o700, parents=True)
@@ -48,11 +49,12 @@ def make(workspace: Path, folder: Path, start: Path, who: tuple[str, str], told:
         objects = gitdir.make(workspace, work, found, *who)
         _settle_folders(work, rows)
         rows += (Row(path, "g") for path in found)
-        listing.write(start, Start(workspace=str(workspace), rows={row.path: row for row in rows}, objects=objects))
+        begun = Start(workspace=str(workspace), rows={row.path: row for row in rows}, objects=objects)
+        listing.write(start, begun)
     except BaseException:
         home.remove(work)
         raise
-    return Branch(work=work, objects=objects)
+    return Branch(work=work, objects=objects, size=begun.size)
 
 
 def _copy(workspace: Path, work: Path, told: Told) -> tuple[list[Row], list[str]]:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentbox.agents.review.copying import Row
+from agentbox.limits.registry import INODE_BYTES
 from agentbox.supervision.files import replace
 
 _VERSION = 1
+_BLOCK = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +19,11 @@ class Start:
     workspace: str
     rows: dict[str, Row]
     objects: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes that the copy takes on disk, about."""
+        return sum(INODE_BYTES + -(-row.size // _BLOCK) * _BLOCK for row in self.rows.values())
 
 
 def write(path: Path, start: Start) -> None:

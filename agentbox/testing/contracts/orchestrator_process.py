@@ -147,7 +147,7 @@ class ProcessClauses:
         assert pairs["LANG"] == "C"
         assert set(pairs) == {
             "MINE", "PATH", "HOME", "TMPDIR", "LANG", "AGENTBOX_AGENT_ID", "AGENTBOX_AGENT_MARK", "AGENTBOX_URL",
-            "AGENTBOX_TOKEN",
+            "AGENTBOX_TOKEN", "AGENTBOX_WORKSPACE",
         }  # fmt: skip
 
     async def test_O05_nothing_else_is_inherited(self, adapter: Orchestrator) -> None:
