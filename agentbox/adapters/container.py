@@ -97,6 +97,10 @@ class Container:
         """The instance that serves now, for what no method of the slot's contract is."""
         return self._slots[slot].serving
 
+    def suspect(self, slot: SlotName) -> None:
+        """Who uses `serving` met a connection-class error: look at the slot's health now."""
+        self._slots[slot].suspect()
+
     def reconfigure(self, slot: SlotName, cfg: SlotConfig) -> None:
         """Gives a slot another configuration; it changes over in the background."""
         self._slots[slot].reconfigure(cfg)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from agentbox.adapters.errors import AdapterError
+from agentbox.adapters.errors import AdapterError, SlotUnavailable
 from agentbox.adapters.orchestrator.denials import DenialCounts
 from agentbox.adapters.orchestrator.over_rpc import OverRpc
 
@@ -37,7 +37,8 @@ class DenialMetrics(Collector):
 
 
 async def follow_denials(services: "Services") -> None:
-    """Keeps the metrics at what the orchestrator counts, until cancelled."""
+    """Keeps the metrics at what the orchestrator counts, until cancelled. A question always waits at its connection, so a
+    lost one is known at once, and the slot is down before the next caller finds it so."""
     metrics = services.metrics.denials
     while True:
         try:
@@ -47,5 +48,7 @@ async def follow_denials(services: "Services") -> None:
                 continue
             metrics.counts = await serving.read_denials(metrics.counts.revision, _WAIT_SECONDS)
             await asyncio.sleep(_PAUSE_SECONDS)
-        except AdapterError:
+        except AdapterError as error:
+            if isinstance(error, SlotUnavailable):
+                services.container.suspect("orchestrator")
             await asyncio.sleep(_RETRY_SECONDS)
