@@ -12,13 +12,14 @@ from agentbox.gateway.front import Front
 from agentbox.gateway.mcp import McpApp
 from agentbox.gateway.proxy.proxy import Proxy
 from agentbox.gateway.proxy.resolve import Resolver
+from agentbox.gateway.tenants import KEPT, STRANGERS, TenantHttp, Tenants
 from agentbox.plan.network import LOOPBACK
 from agentbox.serving import Asgi, Bounds, Listener, Make, bind
 
 if TYPE_CHECKING:
     from agentbox.gateway.llm.app import LlmApp
 
-BOUNDS = Bounds(connections=512)
+BOUNDS = Bounds(connections=STRANGERS + 100 * KEPT)  # each agent has its own share of them
 _LAST_WORDS = 0.5  # seconds in which answers under way may end
 
 
@@ -34,7 +35,8 @@ class Server:
             absent("models", "[providers] names no endpoint that is enabled") if self.models is None else self.models
         )
         app = App({"/rpc": RpcApp(self._door), "/mcp": McpApp(self._door), "/llm": llm})
-        self._listener = Listener(app, bind(LOOPBACK, config.port), BOUNDS, self._front)
+        tenants = type("Tenanted", (TenantHttp,), {"tenants": Tenants(authority)})
+        self._listener = Listener(app, bind(LOOPBACK, config.port), BOUNDS, self._front, tenants)
 
     @property
     def port(self) -> int:

@@ -49,11 +49,18 @@ def _websocket(config: Config, server_state: ServerState, app_state: dict[str, A
 class Listener:
     """Serves `app` on a socket from `open` to `close`."""
 
-    def __init__(self, app: Asgi, sock: socket.socket, bounds: Bounds, front: Front | None = None) -> None:
+    def __init__(
+        self,
+        app: Asgi,
+        sock: socket.socket,
+        bounds: Bounds,
+        front: Front | None = None,
+        protocol: type[BoundedHttp] = BoundedHttp,
+    ) -> None:
         """`front` is given what makes the protocol of a connection, and answers the one that stands before it."""
         self._sock = sock
         self._front = front
-        self._protocol = type("Bounded", (BoundedHttp,), {"bounds": bounds})
+        self._protocol = type("Bounded", (protocol,), {"bounds": bounds})
         self._config = Config(
             app, http=self._protocol, loop="none", ws=_websocket,  # type: ignore[arg-type]
             ws_max_size=MESSAGE, ws_per_message_deflate=False, ws_ping_timeout=None, lifespan="off", interface="asgi3", log_config=None,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentbox.canonical import canonical_json
+from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY
 from agentbox.plan.network import gateway_port
 from agentbox.settings import PREFIX_VARIABLE, Paths, environment
@@ -20,11 +21,11 @@ _START_SECONDS = 20.0
 
 
 class GatewayBox:
-    """Use as a context manager. `changes` are fields of Plan."""
+    """Use as a context manager. `plan` is that of other programs below the same folder; else one with `changes`."""
 
-    def __init__(self, prefix: Path, **changes: Any) -> None:
+    def __init__(self, prefix: Path, plan: Plan | None = None, **changes: Any) -> None:
         self.paths = Paths(prefix)
-        self.plan = api_plan(**changes)
+        self.plan = plan or api_plan(**changes)
         self.port = gateway_port(self.plan, contained=False)
         for folder in (self.paths.share, self.paths.ready_dir, self.paths.state):
             folder.mkdir(parents=True, exist_ok=True)

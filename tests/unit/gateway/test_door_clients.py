@@ -12,6 +12,7 @@ import pytest
 
 from agentbox.client import AsyncDoor, Door, DoorRefused, DoorUnreachable
 from agentbox.gateway.mcp import BY_NAME, VERSIONS
+from agentbox.gateway.tenants import KEPT
 from agentbox.testing.gateway_room import TOKEN, Room
 from agentbox.testing.told_authority import right
 
@@ -85,6 +86,35 @@ async def test_the_command(door: Room) -> None:
     assert (await ctl(door, "hello", token="wrong"))[1]["error"]["code"] == "unauthenticated"
     assert (await ctl(door, "hello", "[1]"))[0] == 2
     assert await ctl(door) == (2, None)
+
+
+async def stays_open(reader: asyncio.StreamReader) -> bool:
+    """Whether the other end closes it within a second."""
+    try:
+        await asyncio.wait_for(reader.read(), 1)
+    except TimeoutError:
+        return True
+    except ConnectionResetError:
+        return False
+    return False
+
+
+async def test_who_hogs_connections_loses_its_own(door: Room) -> None:
+    """An agent that keeps 200, and 300 strangers: the other agent's kept connection stays, and new ones are served."""
+    door.authority.add("two", "another", [])
+    async with httpx.AsyncClient(trust_env=False, headers={"Authorization": "Bearer another"}) as other:
+        ask = {"jsonrpc": "2.0", "id": 1, "method": "hello"}
+        assert (await other.post(f"{url(door)}/rpc", json=ask)).status_code == 200
+        hogs = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(500)]
+        for number, (_, writer) in enumerate(hogs):
+            key = f"Authorization: Bearer {TOKEN}\r\n" if number < 200 else ""
+            writer.write(f"POST /rpc HTTP/1.1\r\nHost: x\r\n{key}Content-Length: 2\r\n\r\n{{}}".encode())
+        assert (await other.post(f"{url(door)}/rpc", json=ask)).status_code == 200
+        async with httpx.AsyncClient(trust_env=False, headers={"Authorization": "Bearer another"}) as new:
+            assert (await new.post(f"{url(door)}/rpc", json=ask)).status_code == 200
+        assert sum(await asyncio.gather(*(stays_open(reader) for reader, _ in hogs[:200]))) == KEPT
+        for _, writer in hogs:
+            writer.close()
 
 
 class Mcp:

@@ -1,0 +1,121 @@
+"""The three programs as a box has them: a confined agent reaches the gateway, and through it what it was granted."""
+
+import http.server
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from agentbox.client import BoxClient
+from agentbox.testing import plans
+from agentbox.testing.agent_host import LIMITS
+from agentbox.testing.api_box import ApiBox
+from agentbox.testing.gateway_box import GatewayBox
+from agentbox.testing.ports import free_port
+from agentbox.testing.until import until
+
+CURL = f"{shutil.which('curl')} -sS -m 5"
+HELLO = f"""{CURL} -H "Authorization: Bearer $AGENTBOX_TOKEN" -d '{{"jsonrpc":"2.0","id":1,"method":"%s","params":%s}}' $AGENTBOX_URL/rpc"""
+
+
+def manifest(port: int, other: int) -> str:
+    loops = (
+        f"while :; do if {HELLO % ('hello', '{}')} >/dev/null 2>&1; then echo yes; else echo no; fi; sleep 0.1; done"
+    )
+    once = "\n".join((
+        HELLO % ("hello", "{}"), HELLO % ("memory.store", '{"key":"k","value":7}'), HELLO % ("agent.list", "{}"),
+        f"{CURL} --noproxy '' http://127.0.0.1:{port}/x", f"{CURL} --noproxy '' -o /dev/null -w '%{{http_code}}\\n' http://127.0.0.1:{other}/x",
+        f"{CURL} --noproxy '*' http://127.0.0.1:{port}/x && echo out || echo direct refused",
+    ))  # fmt: skip
+    return f"""
+[egress]
+allow = ["127.0.0.1:{port}"]
+allow_private = ["127.0.0.1:{port}", "127.0.0.1:{other}"]
+[agents.once]
+command = ["sh", "-c", '''{once}''']
+profile = "standard"
+children = ["loops"]
+workspace = "direct"
+[agents.loops]
+command = ["sh", "-c", '''{loops}''']
+profile = "standard"
+workspace = "direct"
+"""
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """A server on loopback that has the file x."""
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "x").write_text("content\n")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory, files: int) -> Iterator[tuple[ApiBox, GatewayBox]]:
+    found = plans.plan_of(manifest(files, free_port()))
+    tables: dict[str, Any] = {
+        "agents": found.agents,
+        "policies": found.policies,
+        "reach": found.reach,
+        "limits": {**LIMITS, **found.limits},
+    }
+    prefix = tmp_path_factory.mktemp("box")
+    api = ApiBox(prefix, **tables)
+    api.paths.token("gateway").write_text("a-token-of-this-boot")
+    with api, GatewayBox(prefix, api.plan) as gateway:
+        yield api, gateway
+
+
+def said(client: BoxClient, agent_id: str) -> list[str]:
+    """Lines of its stdout so far."""
+    items = client.agents.stream(agent_id, follow=False)
+    return b"".join(item.data for item in items if item.kind == "stdout").decode().splitlines()
+
+
+async def test_an_agent_at_the_door_and_through_the_proxy(box: tuple[ApiBox, GatewayBox]) -> None:
+    """Who it is, memory of its own, its children; the granted server by the proxy, the other not, and nothing past it."""
+    api, _ = box
+    with api.client() as client:
+        agent = client.call("spawn", body={"name": "once"})
+        agent_id = agent["handle"]["agent_id"]
+        await until(lambda: client.agents.get(agent_id).exit is not None, "it has ended", seconds=30)
+        lines = said(client, agent_id)
+        assert f'"id":"{agent_id}"' in lines[0], lines
+        assert '"value":7' in "".join(lines).replace(" ", "")
+        assert any(line[-7:] == "content" for line in lines), lines
+        assert any(line.endswith("403") for line in lines), lines
+        assert lines[-1] == "direct refused"
+        assert client.memory.retrieve("k", namespace="agent.once") is not None
+        await until(
+            lambda: client.agents.get(agent_id).denials.get("proxy") == {"net connect": 1},
+            "the refusal is counted",
+            seconds=10,
+        )
+
+
+async def test_an_agent_lives_through_the_death_of_the_gateway(box: tuple[ApiBox, GatewayBox]) -> None:
+    """SIGKILL: its calls fail for a while and then go on, by the same token, in the same process."""
+    api, gateway = box
+    with api.client() as client:
+        agent_id = client.call("spawn", body={"name": "loops"})["handle"]["agent_id"]
+        await until(lambda: "yes" in said(client, agent_id), "it is answered", seconds=20)
+        before = client.agents.get(agent_id)
+        gateway.kill()
+        await until(lambda: "no" in said(client, agent_id), "nobody answers", seconds=20)
+        gateway.start()
+        await until(lambda: said(client, agent_id)[-1] == "yes", "it is answered again", seconds=20)
+        after = client.agents.get(agent_id)
+        assert (after.pid, after.generation, after.state) == (before.pid, before.generation, "running")
+        client.agents.terminate(agent_id, before.generation)
