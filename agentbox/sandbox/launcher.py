@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from agentbox.sandbox import confine, kernel, reaper, tree
+from agentbox.sandbox import confine, kernel, reaper, seccomp, tree
+from agentbox.sandbox.answers.listener import names_of
 from agentbox.sandbox.disk import Disk
 from agentbox.sandbox.wake import wakeup
 from agentbox.sandbox.watchdog import Bounds, Watchdog
@@ -38,6 +39,7 @@ def main(argv: list[str]) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError):  # an architecture without a filter is told at each start
         confine.prepare()
+        names_of(seccomp.of_this_machine())
     gc.freeze()  # no collection touches, and so copies, the pages that the reapers share
     gc.disable()
     Launcher(commands).run()

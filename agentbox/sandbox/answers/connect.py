@@ -46,6 +46,8 @@ class Connecting:
     def connect(self, notice: Notice) -> int | None:
         """0, or None for a call that is answered later. Raises OSError."""
         place = address_of(self._listener, notice, "connect")
+        if place is not None:
+            self._ports.check_near(place)
         inode, one = self._sockets.find(notice)
         if one is None:
             raise OSError(errno.EISCONN if place else errno.EOPNOTSUPP, "it is connected, or listens")

@@ -6,6 +6,7 @@ import os
 import struct
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Final, NamedTuple
 
 from agentbox.sandbox.syscalls import CALLS, Machine
@@ -19,6 +20,12 @@ _AND_SEND: Final = 2  # SECCOMP_ADDFD_FLAG_SEND
 _SYNC_WAKE_UP: Final = 1  # SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, since 6.6: both sides often share one CPU
 
 Word = int
+
+
+@cache
+def names_of(machine: Machine) -> Mapping[int, str]:
+    """The calls that the filter speaks of, by number."""
+    return {number: call for call in CALLS if (number := machine.number(call)) is not None}
 
 
 class Notice(NamedTuple):
@@ -40,9 +47,7 @@ class Listener:
 
     def __init__(self, fd: int, machine: Machine) -> None:
         self._fd = fd
-        self._names: Mapping[int, str] = {
-            number: call for call in CALLS if (number := machine.number(call)) is not None
-        }
+        self._names = names_of(machine)
         with suppress(OSError):
             fcntl.ioctl(fd, _SET_FLAGS, _SYNC_WAKE_UP)
 

@@ -41,8 +41,7 @@ class Ports:
     def aim(self, place: Place, *, v6_alone: bool) -> Place:
         """Where a connection may go: to a listener of the agent's own. Hold the port. Raises Denied, or OSError
         (ECONNREFUSED) where nobody listens."""
-        if place.port in self._closed or not place.loopback:
-            raise Denied(errno.EACCES, "connect", str(place))
+        self.check_near(place)
         owner = self.tables.listener(place)
         if not owner and place.v4 is None and not v6_alone:  # a server on `::` is on 127.0.0.1 here
             place = place.mapped()
@@ -52,6 +51,12 @@ class Ports:
         if owner not in self._listening:
             raise Denied(errno.EACCES, "connect", str(place))
         return place
+
+    def check_near(self, place: Place) -> None:
+        """Whether it is open to all, or a place where the agent may have a server. Raises Denied."""
+        near = place.loopback or place.wild
+        if not self.open_to_all(place.on_loopback(v6_alone=False)) and (place.port in self._closed or not near):
+            raise Denied(errno.EACCES, "connect", str(place))
 
     def check_own(self, place: Place) -> None:
         """Whether the agent may have that address. Raises Denied."""
