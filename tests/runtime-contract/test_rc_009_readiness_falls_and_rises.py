@@ -39,16 +39,16 @@ def box(make_box: Callable[..., Box]) -> Box:
     return made
 
 
-def falls_for_a_killed_program(box: Box, seconds: float = SECONDS) -> None:
-    """The predicate: SIGKILL to agent-host, which supervisord restarts."""
+def falls_for_a_killed_program(box: Box, seconds: float = SECONDS, program: str = "agent-host") -> None:
+    """The predicate: SIGKILL to a required program, which supervisord restarts."""
     before = box.wait_ready()
-    box.kill_program("agent-host")
-    words = re.compile(r"program:agent-host not running \(state=(EXITED|BACKOFF|STARTING)\)")
+    box.kill_program(program)
+    words = re.compile(rf"program:{program} not running \(state=(EXITED|BACKOFF|STARTING)\)")
 
     def named() -> list[str]:
         return [entry for entry in box.verdict().get("missing", []) if words.fullmatch(entry)]
 
-    wait_for(named, seconds, "agent-host in missing")
+    wait_for(named, seconds, f"{program} in missing")
     rises(box, before)
 
 
@@ -91,7 +91,8 @@ def rises(box: Box, before: dict[str, object]) -> None:
 
 
 def test_rc_009_program_and_backend(box: Box) -> None:
-    """A program is killed; then its slot's backend is stopped."""
+    """The gateway and agent-host are killed; then the backend of that one's slot is stopped."""
+    falls_for_a_killed_program(box, program="gateway")
     falls_for_a_killed_program(box)
     falls_for_a_stopped_backend(box)
     told = [event for event in box.events() if event["event"] == "ReadinessChanged"]

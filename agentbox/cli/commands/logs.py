@@ -28,7 +28,7 @@ from agentbox.errors import AgentboxError, ExitCode
 def command(cli: Cli, program: str | None, follow: bool, since: str | None, lines: int | None) -> int:
     """Show what the box printed: the events of its boot and the log of its programs.
 
-    PROGRAM shows one of them only: boot, management-api, agent-host. The output of an agent is elsewhere:
+    PROGRAM shows one of them only: boot, management-api, gateway, agent-host. The output of an agent is elsewhere:
     `agentbox task logs TASK`. With --json (before the verb) the lines come as the box wrote them.
     """
     moment = _moment(since)

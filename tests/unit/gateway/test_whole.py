@@ -3,13 +3,14 @@
 import http.server
 import shutil
 import threading
+from base64 import b64decode
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 
-from agentbox.client import BoxClient
+from agentbox.client import BoxClient, Door, DoorRefused
 from agentbox.testing import plans
 from agentbox.testing.agent_host import LIMITS
 from agentbox.testing.api_box import ApiBox
@@ -38,6 +39,16 @@ allow_private = ["127.0.0.1:{port}", "127.0.0.1:{other}"]
 command = ["sh", "-c", '''{once}''']
 profile = "standard"
 children = ["loops"]
+workspace = "direct"
+[agents.parent]
+command = ["sh", "-c", 'echo "$AGENTBOX_TOKEN"; exec sleep 1000']
+profile = "standard"
+children = ["talker"]
+workspace = "direct"
+[agents.talker]
+command = ["sh", "-c", 'echo ready; while read -r line; do echo "heard $line"; done']
+profile = "sandboxed"
+protocol = "stdio"
 workspace = "direct"
 [agents.loops]
 command = ["sh", "-c", '''{loops}''']
@@ -119,3 +130,49 @@ async def test_an_agent_lives_through_the_death_of_the_gateway(box: tuple[ApiBox
         after = client.agents.get(agent_id)
         assert (after.pid, after.generation, after.state) == (before.pid, before.generation, "running")
         client.agents.terminate(agent_id, before.generation)
+
+
+async def test_an_agent_starts_another_and_talks_to_it(box: tuple[ApiBox, GatewayBox]) -> None:
+    """Spawn by name, send, recv, status, terminate; another's child, a name it was not given, and a second parent are refused."""
+    api, gateway = box
+    url = f"http://127.0.0.1:{gateway.port}"
+    with api.client() as client:
+        parent = client.call("spawn", body={"name": "parent"})["handle"]
+        await until(lambda: bool(said(client, parent["agent_id"])), "it says its token", seconds=20)
+        stranger = client.call("spawn", body={"name": "loops"})["handle"]
+        with Door(url, said(client, parent["agent_id"])[0]) as door:
+            child = door.call("agent.spawn", name="talker", labels={"for": "a test"})
+            child_id = child["handle"]["agent_id"]
+            assert child["spec"]["parent_id"] == parent["agent_id"]
+            heard: list[str] = []
+
+            def hears(text: str) -> bool:
+                heard[:] = [
+                    b64decode(item["data"]).decode()
+                    for item in door.call("agent.recv", id=child_id)["items"]
+                    if item["kind"] == "stdout"
+                ]
+                return text in "".join(heard)
+
+            await until(lambda: hears("ready"), "it is ready", seconds=20)
+            assert door.call("agent.send", id=child_id, text="hello\n") == {"sent": 6}
+            await until(lambda: hears("heard hello"), "it heard", seconds=20)
+            assert [one["handle"]["agent_id"] for one in door.call("agent.list")["items"]] == [child_id]
+            assert door.call("agent.status", id=child_id)["state"] == "running"
+            assert door.call("agent.status", id=parent["agent_id"])["spec"]["name"] == "parent"
+            for method, params in (
+                ("agent.status", {"id": stranger["agent_id"]}), ("agent.terminate", {"id": stranger["agent_id"]}),
+                ("agent.recv", {"id": stranger["agent_id"]}), ("agent.send", {"id": stranger["agent_id"], "text": "x"}),
+                ("agent.spawn", {"name": "loops"}),
+            ):  # fmt: skip
+                with pytest.raises(DoorRefused) as caught:
+                    door.call(method, **params)
+                assert caught.value.code == "permission-denied", method
+            for odd in ({"name": "talker", "argv": ["id"]}, {"name": "talker", "parent_id": stranger["agent_id"]}):
+                with pytest.raises(DoorRefused) as caught:
+                    door.call("agent.spawn", **odd)
+                assert caught.value.code == "validation"
+            assert door.call("agent.terminate", id=child_id, grace_s=0)["reason"] is not None
+            assert door.call("agent.status", id=child_id)["state"] != "running"
+        for one in (parent, stranger):
+            client.agents.terminate(one["agent_id"], one["generation"], grace_s=0)
