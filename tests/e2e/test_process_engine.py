@@ -69,9 +69,9 @@ def project() -> Iterator[Path]:
 
 def test_a_project_is_the_workspace(box: Desk, project: Path) -> None:
     """And the box's own workspace is back when it is not wanted any more."""
-    assert box("run", "--", "sh", "-c", "echo own > own").code == 0
+    assert box("run", "--direct", "--", "sh", "-c", "echo own > own").code == 0
     box.up(*UP, "--project", str(project))
-    assert box("run", "--", "sh", "-c", "echo made > file").code == 0
+    assert box("run", "--direct", "--", "sh", "-c", "echo made > file").code == 0
     assert (project / "file").read_text() == "made\n"
     box.up(*UP)
     assert box("run", "--", "cat", "own").out == "own\n"

@@ -89,8 +89,13 @@ def test_the_journal_tells_what_ran(box: Desk) -> None:
     assert box("events", "verify").code == 0
 
 
-def test_what_the_suite_wrote_belongs_to_the_operator(box: Desk, project: Path) -> None:
-    """Files that the box made in the project can be read and removed by its owner."""
+def test_what_the_suite_wrote_is_taken_over(box: Desk, project: Path) -> None:
+    """Nothing of it is in the project until the operator says so; then its owner can read and remove it."""
     report = project / FOLDER / "alltests.out"
+    assert not report.exists()
+    waiting = [one["agent_id"] for one in box("--json", "review", "list").json]
+    assert len(waiting) == 3
+    assert "alltests.out" in box("review", "show", "--no-diff", waiting[-1]).out
+    assert box("review", "commit", waiting[-1]).code == 0
     assert "Ran " in report.read_text()
     report.unlink()
