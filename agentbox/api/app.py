@@ -21,6 +21,7 @@ from agentbox.api.tokens import NamedTokens
 from agentbox.api.watch import Watch
 from agentbox.errors import AgentboxError
 from agentbox.plan.model import Plan
+from agentbox.plan.names import MODELS_TOLD
 from agentbox.probes.readiness import Evaluator
 from agentbox.probes.standard import proves_sandbox, standard_requirements
 from agentbox.settings import Paths
@@ -45,7 +46,12 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock |
     boot, applied = facts_of(record, plan, paths), in_force(paths, plan)
     registry, http = CollectorRegistry(), HttpMetrics()
     registry.register(http)
-    metrics = BoxMetrics(registry, plan_digest=boot.plan_digest, image_digest=boot.digests.get("image") or "")
+    metrics = BoxMetrics(
+        registry,
+        plan_digest=boot.plan_digest,
+        image_digest=boot.digests.get("image") or "",
+        models=paths.run / MODELS_TOLD,
+    )
     metrics.unclean.set(boot.previous_shutdown == "unclean")
     mesh, hook = Membership(plan), hooked(boot.hooks)
 

@@ -1,17 +1,21 @@
 """Metrics of the box itself (box.md 7)."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector
 
 from agentbox import __version__
 from agentbox.api.denials import DenialMetrics
+from agentbox.api.model_metrics import ModelMetrics
 
 
 class BoxMetrics:
     """One object a registry."""
 
-    def __init__(self, registry: CollectorRegistry, *, plan_digest: str, image_digest: str) -> None:
+    def __init__(self, registry: CollectorRegistry, *, plan_digest: str, image_digest: str, models: Path) -> None:
+        """`models`: where the gateway tells what it counts."""
+        registry.register(ModelMetrics(models))
         ProcessCollector(registry=registry)
         info = Gauge(
             "agentbox_build_info", "Always 1; the labels say what runs", ("version", "plan_digest", "image_digest"), registry=registry

@@ -13,6 +13,7 @@ from agentbox.gateway.mcp import McpApp
 from agentbox.gateway.proxy.proxy import Proxy
 from agentbox.gateway.proxy.resolve import Resolver
 from agentbox.gateway.tenants import KEPT, STRANGERS, TenantHttp, Tenants
+from agentbox.plan.names import MODELS_TOLD
 from agentbox.plan.network import LOOPBACK
 from agentbox.serving import Asgi, Bounds, Listener, Make, bind
 
@@ -28,6 +29,7 @@ class Server:
 
     def __init__(self, config: GatewayConfig, authority: Authority, resolver: Resolver | None = None) -> None:
         """`resolver` finds addresses of names; by default the host's."""
+        self._config = config
         self._proxy = Proxy(config, authority, resolver)
         self._door = Door(config, authority)
         self.models = _models(config, authority)
@@ -47,6 +49,7 @@ class Server:
         """Returns once the kernel accepts connections. Raises AgentboxError for budgets that cannot be read."""
         if self.models is not None:
             await self.models.open()
+            self._chores = asyncio.create_task(_chores(self.models, self._config), name="models")
         await self._listener.open()
         self._keeping = asyncio.create_task(self._proxy.spent.keep(), name="spent")
 
@@ -57,6 +60,7 @@ class Server:
         await self._listener.close(_LAST_WORDS)
         await self._door.close()
         if self.models is not None:
+            self._chores.cancel()
             await self.models.close()
 
     def _front(self, http: Make) -> asyncio.Protocol:
@@ -71,3 +75,11 @@ def _models(config: GatewayConfig, authority: Authority) -> "LlmApp | None":
     from agentbox.gateway.llm.config import LlmConfig
 
     return llm_app(LlmConfig.from_plan(config.plan, config.paths), authority)
+
+
+async def _chores(models: "LlmApp", config: GatewayConfig) -> None:
+    """Tells the counts and follows live keys."""
+    from agentbox.gateway.llm.gauges import tell
+    from agentbox.gateway.llm.live import follow
+
+    await asyncio.gather(tell(models.state, config.paths.run / MODELS_TOLD), follow(models, config.paths))

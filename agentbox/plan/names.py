@@ -7,6 +7,7 @@ WORKSPACE = "workspace"
 BOOTSTRAP = "bootstrap"
 API = "management-api"
 GATEWAY = "gateway"
+MODELS_TOLD = "models.json"  # in the folder of the running box: what the model gateway counts, for /metrics
 AGENT_HOST = "agent-host"
 SEAL = "bootstrap-seal"
 

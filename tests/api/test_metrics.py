@@ -19,6 +19,12 @@ NAMES = (
 DECLARED = (
     *("agentbox_boot_seconds", "agentbox_program_starts_total", "agentbox_denied_total"),
     *("agentbox_limit_breached_total", "agentbox_limit_warning_total"),
+    *(
+        "agentbox_model_calls_total",
+        "agentbox_model_tokens_total",
+        "agentbox_model_budget_tokens",
+        "agentbox_model_queue_depth",
+    ),
 )
 
 

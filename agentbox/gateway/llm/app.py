@@ -61,6 +61,16 @@ class LlmApp:
             await line.upstream.close()
         await self.ledger.close()
 
+    def state(self) -> dict[str, Any]:
+        """Counts since the start, queues, and budgets of names that called since then: plain data."""
+        queues = {name: [line.queue.depth, line.queue.running] for name, line in self.lines.items()}
+        budgets = {
+            one.name: [one.tokens, one.budget.max_tokens, one.calls, one.budget.max_calls]
+            for one in self.ledger.accounts.values()
+            if one.budget is not None
+        }
+        return {"counts": self.gauges.to_json(), "queues": queues, "budgets": budgets}
+
     def reload(self, config: LlmConfig) -> None:
         """Takes over the live keys of providers that there are: models, calls at once, seconds of a call."""
         for name, line in self.lines.items():

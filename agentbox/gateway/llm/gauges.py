@@ -1,8 +1,18 @@
-"""What the model gateway counts, by names of the manifest only: no text that an agent chose is a label."""
+"""What the model gateway counts, by names of the manifest only: no text that an agent chose is a label. The API shows it."""
 
+import asyncio
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from agentbox.supervision.files import replace_json
+
+log = structlog.get_logger()
+TOLD_SECONDS: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -25,3 +35,17 @@ class Gauges:
 
 def _rows(counter: Counter[Any]) -> list[list[Any]]:
     return [[*(key if isinstance(key, tuple) else (key,)), value] for key, value in sorted(counter.items())]
+
+
+async def tell(state: Callable[[], dict[str, Any]], path: Path) -> None:
+    """Writes the state wherever it has changed, once a second at most, until cancelled."""
+    last: dict[str, Any] = {}
+    while True:
+        now = state()
+        if now != last:
+            last = now
+            try:
+                replace_json(path, now, mode=0o600, durable=False)
+            except OSError as error:
+                log.warning("the counts of model calls were not written", reason=error.strerror)
+        await asyncio.sleep(TOLD_SECONDS)
