@@ -13,6 +13,7 @@ from agentbox.agents.admitting import Asker
 from agentbox.agents.flows import Flow
 from agentbox.agents.life import Life
 from agentbox.agents.review import methods as review
+from agentbox.agents.shown import shown
 from agentbox.agents.stdin import StdinClosed
 from agentbox.agents.streams import Reader
 from agentbox.sandbox import kernel
@@ -47,7 +48,7 @@ async def page(session: "Session[Service]", params: Params) -> Any:
 
 
 async def get(session: "Session[Service]", params: Params) -> Any:
-    return session.service.table.get(params["agent_id"]).info(whole=True).to_wire()
+    return shown(session.service.table.get(params["agent_id"]), session.service.host.reviews).to_wire()
 
 
 async def send_signal(session: "Session[Service]", params: Params) -> Any:
@@ -140,7 +141,7 @@ async def revoke_grant(session: "Session[Service]", params: Params) -> Any:
     entry = table.get(params["agent_id"])
     revoking = table.revoking.revoke(entry, from_wire(str, params["grant_id"]), str(params.get("principal", "")))
     await asyncio.shield(asyncio.ensure_future(revoking))
-    return entry.info(whole=True).to_wire()
+    return shown(entry, session.service.host.reviews).to_wire()
 
 
 async def denied(session: "Session[Service]", params: Params) -> Any:

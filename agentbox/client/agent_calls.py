@@ -25,7 +25,8 @@ class AgentExit(Wire):
 class Agent(Wire):
     """An agent as it is now. `generation` grows by 1 with each restart; `isolation` says what the sandbox enforced,
     `denials` how often it was refused something, by layer and rule. `policy` says what a single agent holds: profile, grants
-    with their ids, model budget; it is empty in a list."""
+    with their ids, model budget; `branch` where its files are, and the review that waits; both are empty in a list. `limits`
+    has each cap and the most that was seen of it."""
 
     agent_id: str
     generation: int
@@ -37,7 +38,9 @@ class Agent(Wire):
     exit: AgentExit | None
     isolation: Mapping[str, Any]
     denials: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    limits: Mapping[str, Any] = field(default_factory=dict)
     policy: Mapping[str, Any] = field(default_factory=dict)
+    branch: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> Self:

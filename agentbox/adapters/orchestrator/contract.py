@@ -103,7 +103,8 @@ class AgentInfo(Record):
     """An agent as it is now. `isolation` says what the sandbox enforced; `denials` how often a process of ours refused it
     something, by layer and rule, over all its lives; `limits` each cap and the most that was seen of it, `peak`, null where
     nobody looks: `{limit: {cap, peak, unit, config_path}}`. Of a single agent (`get`) `policy` says what it
-    holds: the profile, each grant with its id, the model budget; never a token. In a list it is empty."""
+    holds: the profile, each grant with its id, the model budget; never a token; `branch` where its files are: `state` (none,
+    open, sealed or over) and the summary of the `review` that waits. In a list both are empty."""
 
     handle: AgentHandle
     spec: AgentSpec
@@ -116,6 +117,7 @@ class AgentInfo(Record):
     denials: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     limits: JsonObj = field(default_factory=dict)
     policy: JsonObj = field(default_factory=dict)
+    branch: JsonObj = field(default_factory=dict)
 
 
 @record
