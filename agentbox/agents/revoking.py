@@ -51,16 +51,20 @@ class Revoking:
         """Until cancelled: each grant that reaches its end is told as one that was taken back."""
         while True:
             self._sooner.clear()
-            now = time.time()
-            for entry in list(self._entries.values()):
-                past = [one for one in entry.holding.all_grants() if not one.revoked and self._past(one, now)]
-                if past and not entry.over:
-                    self._ended.update(one.grant_id for one in past)
-                    try:
-                        await self._without(entry, past, "")
-                    except AdapterError as error:  # its end is in its row already
-                        log.error("end of grants is not recorded", agent_id=entry.agent_id, reason=error.message)
+            await self.end_what_is_past()
             await self._sleep()
+
+    async def end_what_is_past(self) -> None:
+        """Tells of every grant whose end has come since the last look."""
+        now = time.time()
+        for entry in list(self._entries.values()):
+            past = [one for one in entry.holding.all_grants() if not one.revoked and self._past(one, now)]
+            if past:
+                self._ended.update(one.grant_id for one in past)
+                try:
+                    await self._without(entry, past, "")
+                except AdapterError as error:  # its end is in its row already
+                    log.error("end of grants is not recorded", agent_id=entry.agent_id, reason=error.message)
 
     async def _sleep(self) -> None:
         now = time.time()

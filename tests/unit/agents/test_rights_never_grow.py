@@ -1,0 +1,327 @@
+"""Whatever is spawned, narrowed, revoked, expired or restarted, in any order: nobody holds what their parent did not hold."""
+
+import asyncio
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from agentbox.adapters.errors import AdapterError, PermissionDenied
+from agentbox.adapters.orchestrator.contract import AgentSpec, Constraint
+from agentbox.agents import uses
+from agentbox.agents.admitting import Asker, admitted
+from agentbox.agents.config import HostConfig
+from agentbox.agents.entry import Entry
+from agentbox.agents.host import Host
+from agentbox.agents.revoking import Revoking
+from agentbox.agents.store import Store
+from agentbox.gateway.authority import Refused
+from agentbox.gateway.following import Following
+from agentbox.grants.holding import Grant
+from agentbox.grants.rights import allowing, as_policy
+from agentbox.settings import Paths
+from agentbox.testing.agent_host import LIMITS
+from agentbox.testing.plans import plan_of
+
+PLAN = plan_of("""
+[egress]
+allow = ["example.com", "*.pkg.example:*"]
+[agents.lead]
+command = ["true"]
+profile = "wide"
+children = ["hand", "eye"]
+max_instances = 1000
+[agents.hand]
+command = ["true"]
+profile = "wide"
+children = ["eye"]
+max_instances = 1000
+[agents.eye]
+command = ["true"]
+profile = "narrow"
+max_instances = 1000
+[policies.wide]
+base = "standard"
+[[policies.wide.net]]
+mode = "allow"
+patterns = ["*.pkg.example:80"]
+[[policies.wide.net]]
+mode = "deny"
+patterns = ["bad.pkg.example:*"]
+[[policies.wide.tool]]
+mode = "deny"
+patterns = ["git/*"]
+[[policies.wide.tool]]
+mode = "allow"
+patterns = ["git/log"]
+[[policies.wide.fs]]
+mode = "allow"
+operations = ["read"]
+patterns = ["/srv/data/**"]
+[policies.narrow]
+base = "readonly"
+[[policies.narrow.tool]]
+mode = "allow"
+patterns = ["git/log", "memory/*"]
+[[policies.narrow.net]]
+mode = "allow"
+patterns = ["example.com"]
+""")
+NAMES = ("lead", "hand", "eye")
+CHECKED: tuple[tuple[Any, str, str], ...] = (
+    ("net", "connect", "example.com:443"), ("net", "connect", "a.pkg.example:80"), ("net", "connect", "bad.pkg.example:443"),
+    ("net", "connect", "other.example:443"), ("tool", "call", "git/log"), ("tool", "call", "git/push"),
+    ("tool", "call", "memory/search"), ("agent", "spawn", "eye"), ("agent", "spawn", "hand"), ("llm", "call", "x/y"),
+)  # fmt: skip
+KERNEL: tuple[tuple[Any, str, str], ...] = (
+    ("fs", "read", "$WORKSPACE/a"), ("fs", "write", "$WORKSPACE/a"), ("fs", "read", "/srv/data/b"), ("fs", "write", "$TMP/c"),
+    ("exec", "run", "$TOOLCHAIN/git"), ("exec", "run", "$WORKSPACE/a"), ("env", "read", "HOME"),
+)  # fmt: skip
+BOUNDS = st.lists(
+    st.builds(Constraint, scope=st.sampled_from(["tool", "net"]), uses=st.none() | st.integers(0, 3), expires_s=st.none() | st.just(3600.0)),
+    max_size=1,
+)  # fmt: skip
+
+
+class Lives(RuleBasedStateMachine):
+    """Agents without processes: their rows, standings and what the gateway makes of these are the real ones."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.runner = asyncio.Runner()
+        self.folder = Path(tempfile.mkdtemp(prefix="abx-", dir="/var/tmp"))
+        self.config = HostConfig(
+            paths=Paths(self.folder),
+            limits=LIMITS,
+            agents=PLAN.agents,
+            policies=PLAN.policies,
+            reach=PLAN.reach,
+            max_depth=4,
+        )
+        self.tokens: dict[str, list[str]] = {}
+        self.held: dict[str, frozenset[Any]] = {}
+        self.bound: dict[str, int] = {}
+        self.order: list[str] = []
+        self.open()
+
+    def open(self, entries: Mapping[str, Entry] | None = None) -> None:
+        store = Store(self.config.state)
+        self.run(store.open())
+        self.host = Host(self.config, store, "mark")
+        self.host.standings.entries = self.host.entries
+        self.host.entries.update(entries or {one.agent_id: one for one in self.run(store.entries())})
+        self.revoking = Revoking(self.host, self.host.entries, {})
+        self.gateway = Following(self.config.paths)
+        self.relay = self.runner.get_loop().create_task(self.told(self.host, self.gateway))
+        self.pump()
+
+    async def told(self, host: Host, gateway: Following) -> None:
+        """What a connection would carry."""
+        async for change, _ in host.standings.follow():
+            gateway._change(json.loads(json.dumps(change)))
+
+    def run(self, work: Any) -> Any:
+        return self.runner.run(work)
+
+    def pump(self) -> None:
+        """The gateway takes what agent-host has told so far."""
+
+        async def rounds() -> None:
+            for _ in range(3):
+                await asyncio.sleep(0)
+
+        self.run(rounds())
+
+    def spawned(self, spec: AgentSpec, principal: str = "urn:op") -> None:
+        async def spawn() -> Entry | None:
+            try:
+                entry = admitted(self.host, spec, Asker(principal=principal, request_id="r"), once=False)
+            except AdapterError:
+                return None
+            self.host.entries[entry.agent_id] = entry
+            await self.host.keep([entry], ())
+            return entry
+
+        if (entry := self.run(spawn())) is None:
+            return
+        self.order.append(entry.agent_id)
+        for grant in entry.holding.grants:
+            if grant.right.uses is not None:
+                self.bound[grant.grant_id] = grant.right.uses
+        self.life_of(entry)
+        self.held[entry.agent_id] = found = self.allowed(entry)
+        if spec.parent_id is not None:
+            assert found <= self.allowed(self.host.entries[spec.parent_id])
+
+    def life_of(self, entry: Entry) -> None:
+        self.tokens.setdefault(entry.agent_id, []).append(self.host.standings.mint(entry))
+        self.run(self.host.keep([entry], ()))
+        self.pump()
+
+    def allowed(self, entry: Entry) -> frozenset[Any]:
+        """By the gateway, and by what the kernel would be told now."""
+        who = self.gateway.identify(self.tokens[entry.agent_id][-1])
+
+        async def asked() -> set[Any]:
+            found = set()
+            for scope, operation, value in CHECKED:
+                try:
+                    await self.gateway.check(who, scope, operation, value, take=False)
+                except Refused:
+                    continue
+                found.add((scope, operation, value))
+            return found
+
+        policy = as_policy(entry.holding.for_kernel(time.time()))
+        return frozenset(self.run(asked())) | {one for one in KERNEL if policy.decide(*one)}
+
+    def pick(self, at: int, among: list[str] | None = None) -> Entry | None:
+        found = self.order if among is None else among
+        return self.host.entries[found[at % len(found)]] if found else None
+
+    @rule(bounds=st.tuples(BOUNDS, BOUNDS, BOUNDS), size=st.integers(1, 3))
+    def a_family_starts(self, bounds: tuple[list[Constraint], ...], size: int) -> None:
+        """Each the child of the one before."""
+        parent = None
+        for name, mine in list(zip(NAMES, bounds, strict=True))[:size]:
+            known = len(self.order)
+            self.spawned(AgentSpec(name=name, parent_id=parent, constraints=tuple(mine)))
+            if len(self.order) == known:
+                return
+            parent = self.order[-1]
+
+    @rule(at=st.integers(0, 99), name=st.sampled_from(NAMES), bounds=BOUNDS, itself=st.booleans())
+    def one_starts_a_child(self, at: int, name: str, bounds: list[Constraint], *, itself: bool) -> None:
+        if (parent := self.pick(at)) is not None:
+            principal = f"urn:agentbox:agent:{parent.agent_id}" if itself else "urn:op"
+            self.spawned(AgentSpec(name=name, parent_id=parent.agent_id, constraints=tuple(bounds)), principal)
+
+    @rule(at=st.integers(0, 99), which=st.integers(0, 99))
+    def a_grant_is_taken_back(self, at: int, which: int) -> None:
+        if (found := self.decisive(at, which)) is not None:
+            entry, grant, what = found
+            self.run(self.revoking.revoke(entry, grant.grant_id, "urn:op"))
+            self.gone(entry, what)
+
+    @rule(at=st.integers(0, 99), which=st.integers(0, 99))
+    def a_grant_reaches_its_end(self, at: int, which: int) -> None:
+        if (found := self.decisive(at, which)) is not None:
+            entry, grant, what = found
+            past = replace(grant, right=replace(grant.right, expires_at=time.time() - 1))
+            entry.holding = entry.holding.with_grant(past)
+            self.run(self.revoking.end_what_is_past())
+            self.gone(entry, what)
+
+    def decisive(self, at: int, which: int) -> tuple[Entry, Grant, Any] | None:
+        """An agent, parents first, something that it may do, and the grant by which it may."""
+        parents = [one for one in self.order if any(each.spec.parent_id == one for each in self.host.entries.values())]
+        if (entry := self.pick(at, parents or self.order)) is None or not (can := sorted(self.allowed(entry))):
+            return None
+        what = can[which % len(can)]
+        rights = tuple(one.right for one in entry.holding.grants if not one.over(time.time()))
+        grant = entry.holding.find(allowing(rights, *what))
+        return None if grant is None else (entry, grant, what)
+
+    def gone(self, entry: Entry, what: Any) -> None:
+        """For it and for all below, unless another grant of the kernel's gives the same."""
+        self.pump()
+        if what in KERNEL and what in self.allowed(entry):
+            return
+        for one in self.host.entries.values():
+            if one is entry or any(above is entry for above in self.host.standings.ancestors(one)):
+                assert what not in self.allowed(one)
+
+    @rule(at=st.integers(0, 99), what=st.sampled_from(CHECKED))
+    def one_uses_a_right(self, at: int, what: tuple[str, str, str]) -> None:
+        """agent-host and gateway agree; a count is never passed, whoever below its holder uses it."""
+        if (entry := self.pick(at)) is None:
+            return
+        request = {"scope": what[0], "operation": what[1], "value": what[2]}
+        asked = {"agent_id": entry.agent_id, "generation": entry.generation, **request}
+        chain = (entry, *self.host.standings.ancestors(entry))
+        by = [one.holding.find(allowing(one.holding.checked(time.time()), *what)) for one in chain]
+        try:
+            self.run(uses.use(self.host, asked))
+        except PermissionDenied:
+            assert what not in self.allowed(entry) or any(one is not None and one.spent(time.time()) for one in by)
+            return
+        assert what in self.allowed(entry)
+        for one, before in zip(chain, by, strict=True):
+            assert before is not None
+            after = one.holding.find(before.grant_id)
+            assert after is not None
+            assert after.used == before.used + 1 <= self.bound.get(after.grant_id, after.used)
+
+    @rule(at=st.integers(0, 99))
+    def a_process_is_started_again(self, at: int) -> None:
+        if (entry := self.pick(at)) is not None:
+            self.host.standings.end(entry)
+            entry.generation += 1
+            self.life_of(entry)
+
+    @rule()
+    def agent_host_is_killed(self) -> None:
+        """Rows are all that is left; every agent begins a new life."""
+        used = {
+            one.grant_id: one.used
+            for each in self.host.entries.values()
+            for one in each.holding.grants
+            if one.right.uses
+        }
+        self.run(self.host.store.close())
+        self.relay.cancel()
+        self.open()
+        assert set(self.host.entries) == set(self.order)
+        for entry in self.host.entries.values():
+            entry.generation += 1
+            self.life_of(entry)
+            for one in entry.holding.grants:
+                assert one.used >= used.get(one.grant_id, 0)
+
+    @invariant()
+    def nobody_gains(self) -> None:
+        """Less and less for each agent, and never what the parent has not now."""
+        for agent_id in getattr(self, "order", ()):
+            entry = self.host.entries[agent_id]
+            now = self.allowed(entry)
+            assert now <= self.held[agent_id]
+            self.held[agent_id] = now
+            if entry.spec.parent_id is not None:
+                assert now <= self.allowed(self.host.entries[entry.spec.parent_id])
+
+    @invariant()
+    def one_token_an_agent(self) -> None:
+        """The last one names it and nobody else; all earlier ones name nobody."""
+        for agent_id, tokens in getattr(self, "tokens", {}).items():
+            assert self.gateway.identify(tokens[-1]).agent_id == agent_id
+            for token in tokens[:-1]:
+                try:
+                    self.gateway.identify(token)
+                except Refused:
+                    continue
+                raise AssertionError("a token of an earlier life is known")
+
+    def teardown(self) -> None:
+        if hasattr(self, "runner"):
+            self.relay.cancel()
+            self.run(self.host.store.close())
+            self.runner.close()
+            shutil.rmtree(self.folder)
+
+
+TestLives = Lives.TestCase
+TestLives.settings = settings(
+    max_examples=40,
+    stateful_step_count=20,
+    deadline=None,
+    phases=(Phase.generate,),  # told as it was found: making it shorter takes minutes
+    suppress_health_check=[HealthCheck.too_slow],
+)
