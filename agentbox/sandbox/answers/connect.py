@@ -6,6 +6,7 @@ its peer waits here without keeping the reaper from the other calls.
 
 import errno
 import os
+import signal
 import socket
 import struct
 import time
@@ -20,6 +21,7 @@ from agentbox.sandbox.answers.ports import Ports
 from agentbox.sandbox.answers.sockets import Sockets, connected
 
 LOOK_SECONDS: Final = 0.05  # between two looks whether who waits was interrupted
+_LONGEST_SECONDS: Final = 0.2
 _TIME: Final = struct.Struct("=qq")  # struct timeval
 _AT_ONCE: Final = _TIME.pack(0, 1)
 _UNDER_WAY: Final = (errno.EINPROGRESS, errno.EALREADY, errno.EINTR)
@@ -42,6 +44,7 @@ class Connecting:
     ) -> None:
         self._listener, self._sockets, self._ports, self._watch = listener, sockets, ports, watch
         self._waiting: dict[int, list[_Waiting]] = {}  # by inode
+        signal.signal(signal.SIGALRM, rang)
 
     def connect(self, notice: Notice) -> int | None:
         """0, or None for a call that is answered later. Raises OSError."""
@@ -85,10 +88,10 @@ class Connecting:
         """The errno of one try, and what follows from it for the socket that is kept."""
         place = place.on_loopback(v6_alone=v6_alone(one))
         if self._ports.open_to_all(place):
-            found = _try(one, place)
+            found = attempt(one, place)
         else:
             with self._ports.held(place.port):
-                found = _try(one, self._ports.aim(place, v6_alone=v6_alone(one)))
+                found = attempt(one, self._ports.aim(place, v6_alone=v6_alone(one)))
         if connected(one):
             self._sockets.let_go(inode)
         elif found in _UNDER_WAY:
@@ -123,14 +126,21 @@ class Connecting:
         self._listener.answer(one.notice, error=code)
 
 
-def _try(one: socket.socket, place: Place) -> int:
-    """connect(2) without the wait of a blocking socket: for this moment its patience is the shortest there is."""
+def attempt(one: socket.socket, place: Place) -> int:
+    """connect(2) without the wait of a blocking socket: for this moment its patience is the shortest there is. A thread of
+    the agent that sets it anew right now cannot keep this process: the alarm ends the call."""
     own = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIME.size)
+    signal.setitimer(signal.ITIMER_REAL, _LONGEST_SECONDS)
     one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _AT_ONCE)
     try:
         return one.connect_ex(place.python())
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, own)
+
+
+def rang(*_: object) -> None:
+    """A handler, so that the signal interrupts a call."""
 
 
 def _interrupted(thread: int) -> bool:

@@ -18,6 +18,7 @@ _KIND: Final = 0xF  # SOCK_TYPE_MASK
 _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6)
 _PROTOCOLS: Final = (0, socket.IPPROTO_TCP)
 _FEW: Final = 64  # kept without a look whether the agent still has them
+_MOST: Final = 256  # at a time: the reaper needs descriptors of its own to do its work
 
 
 class Sockets:
@@ -36,7 +37,9 @@ class Sockets:
             raise Denied(errno.EACCES, "socket", f"family {family}, type {kind & _KIND}, protocol {protocol}")
         if len(self._kept) >= self._many:
             self.tidy()
-            self._many = max(_FEW, 2 * len(self._kept))
+            self._many = min(_MOST, max(_FEW, 2 * len(self._kept)))
+            if len(self._kept) >= _MOST:
+                raise OSError(errno.EMFILE, "sockets without a peer")
         # For Python it never waits; the flag in the kernel is the agent's.
         made = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK, protocol)
         os.set_blocking(made.fileno(), not kind & socket.SOCK_NONBLOCK)

@@ -1,9 +1,15 @@
 """Connections of a process that races, floods, interrupts and lies in wait."""
 
+import errno
+import os
+import signal
 import socket
+import time
 from contextlib import suppress
 from dataclasses import replace
 
+from agentbox.sandbox.answers import connect
+from agentbox.sandbox.answers.addresses import Place
 from agentbox.sandbox.confine import Confinement
 from agentbox.testing.confined import EVERYWHERE, TCP, answer, door, python
 
@@ -92,6 +98,48 @@ said(rang=rang, soon=middle - start < 1, timed=timed, at_its_time=0.2 < time.mon
         FREE,
     )  # fmt: skip
     assert found == {"rang": True, "soon": True, "timed": "EINPROGRESS", "at_its_time": True}
+
+
+class Stubborn(socket.socket):
+    """As if another thread of the agent set its patience back at once, every time."""
+
+    def setsockopt(self, *arguments: object) -> None:  # type: ignore[override]
+        """Nothing stays."""
+
+
+def test_a_socket_that_will_wait_keeps_nobody() -> None:
+    """A connection to a full queue is given up after a moment, though the socket is one that waits for ever."""
+    before = signal.signal(signal.SIGALRM, connect.rang)
+    with socket.socket() as server, socket.socket() as first, socket.socket() as second:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for one in (first, second):
+            one.setblocking(False)
+            one.connect_ex(server.getsockname())
+        with Stubborn(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as stuck:
+            os.set_blocking(stuck.fileno(), True)
+            place = Place(socket.AF_INET, bytes((127, 0, 0, 1)), server.getsockname()[1])
+            start = time.monotonic()
+            assert connect.attempt(stuck, place) == errno.EINTR
+            assert time.monotonic() - start < 2
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_sockets_without_a_peer_are_few() -> None:
+    """Hundreds that nobody connects are refused like too many files, and come back with the first that is closed."""
+    found = answer(
+        TCP + """
+held = []
+def fill():
+    while True: held.append(socket.socket())
+full = tried(fill)
+count = len(held)
+for one in held: one.close()
+said(full=full, count=count, served=served("127.0.0.1"))
+""",
+        FREE,
+    )  # fmt: skip
+    assert found == {"full": "EMFILE", "count": 256, "served": "127.0.0.1"}
 
 
 def test_a_process_that_is_killed_while_it_waits_costs_nothing() -> None:
