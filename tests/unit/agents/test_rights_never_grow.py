@@ -29,53 +29,10 @@ from agentbox.grants.holding import Grant
 from agentbox.grants.rights import allowing, as_policy
 from agentbox.settings import Paths
 from agentbox.testing.agent_host import LIMITS
+from agentbox.testing.family import MANIFEST, NAMES
 from agentbox.testing.plans import plan_of
 
-PLAN = plan_of("""
-[egress]
-allow = ["example.com", "*.pkg.example:*"]
-[agents.lead]
-command = ["true"]
-profile = "wide"
-children = ["hand", "eye"]
-max_instances = 1000
-[agents.hand]
-command = ["true"]
-profile = "wide"
-children = ["eye"]
-max_instances = 1000
-[agents.eye]
-command = ["true"]
-profile = "narrow"
-max_instances = 1000
-[policies.wide]
-base = "standard"
-[[policies.wide.net]]
-mode = "allow"
-patterns = ["*.pkg.example:80"]
-[[policies.wide.net]]
-mode = "deny"
-patterns = ["bad.pkg.example:*"]
-[[policies.wide.tool]]
-mode = "deny"
-patterns = ["git/*"]
-[[policies.wide.tool]]
-mode = "allow"
-patterns = ["git/log"]
-[[policies.wide.fs]]
-mode = "allow"
-operations = ["read"]
-patterns = ["/srv/data/**"]
-[policies.narrow]
-base = "readonly"
-[[policies.narrow.tool]]
-mode = "allow"
-patterns = ["git/log", "memory/*"]
-[[policies.narrow.net]]
-mode = "allow"
-patterns = ["example.com"]
-""")
-NAMES = ("lead", "hand", "eye")
+PLAN = plan_of(MANIFEST)
 CHECKED: tuple[tuple[Any, str, str], ...] = (
     ("net", "connect", "example.com:443"), ("net", "connect", "a.pkg.example:80"), ("net", "connect", "bad.pkg.example:443"),
     ("net", "connect", "other.example:443"), ("tool", "call", "git/log"), ("tool", "call", "git/push"),
