@@ -1,0 +1,60 @@
+"""From a key on stdin to an answer of a model, as an operator types it: secrets, up, agents of the manifest, budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from desk import Desk, wait_for
+
+from agentbox.testing.model_forms import Said
+from agentbox.testing.model_server import ModelServer, turns
+
+UP = ("--engine", "process")
+KEY = "operator-key-0123456789abcdef"
+ASKS = (
+    'curl -sS "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" '
+    '-d \'{"model":"small-1","max_tokens":500,"messages":[{"role":"user","content":"Hi."}]}\''
+)
+MANIFEST = """
+[providers.local]
+enabled = true
+base_url = "{url}/v1"
+env_var = "MODEL_KEY"
+
+[agents.asker]
+command = ["/bin/sh", "-c", '''{asks}''']
+provider = "local"
+llm.max_tokens = 900
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    """A provider that takes one key, and uses all the output that it is allowed."""
+    with ModelServer(say=turns([Said(text="I am the model.", tokens=1 << 30)]), key=KEY) as running:
+        yield running
+
+
+def asked(box: Desk) -> str:
+    """What an agent of the manifest was answered."""
+    made = box("agent", "spawn", "asker").out.strip()
+    wait_for(lambda: "exited" in box("agent", "show", made).out, 30, "it has asked")
+    return box("agent", "logs", made).out
+
+
+def test_a_key_a_call_a_budget(desk: Desk, server: ModelServer) -> None:
+    """The key comes from stdin and is shown nowhere; a changed one counts after `up`; what was spent stays spent."""
+    desk.write(MANIFEST.format(url=server.url, asks=ASKS))
+    assert desk("secrets", "set", "MODEL_KEY", given=f"{KEY}\n").code == 0
+    ran = desk.up(*UP)
+    assert "I am the model." in asked(desk)
+    assert KEY not in ran.out + ran.err + desk("secrets", "list").out
+    assert desk("secrets", "set", "MODEL_KEY", given="another-key-0123456789").code == 0
+    desk.up(*UP)
+    assert "refused the key of this box" in asked(desk)
+    assert desk("secrets", "set", "MODEL_KEY", given=KEY).code == 0
+    desk.up(*UP)
+    assert "I am the model." in asked(desk)
+    assert server.requests[-1].body["max_tokens"] < 500  # what the box before the two restarts left
+    assert "over the model budget of asker" in asked(desk)
