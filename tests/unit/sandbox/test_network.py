@@ -1,5 +1,6 @@
 """What a confined process reaches by TCP: the gateway, granted ports and its own servers, and nobody else's."""
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -10,6 +11,12 @@ import pytest
 from agentbox.sandbox.confine import Confinement
 from agentbox.testing.confined import EVERYWHERE, TCP, answer, door
 
+NODE = """
+const http = require("http"), server = http.createServer((_, answer) => answer.end("hello"));
+server.listen(0, () => http.get({host: "localhost", port: server.address().port}, reply => {
+  reply.setEncoding("utf8"); reply.on("data", text => process.stdout.write(text)); reply.on("end", () => server.close());
+}));
+"""
 FREE = Confinement(grants=(EVERYWHERE,))
 V6 = socket.has_ipv6 and not subprocess.run(
     [sys.executable, "-c", "import socket; socket.create_server(('::1', 0), family=socket.AF_INET6)"],
@@ -165,3 +172,40 @@ said(
         "nothing": "EINVAL", "unspec": "passed", "path": "EACCES", "pair": "EACCES", "family": "EAFNOSUPPORT",
         "server": "EISCONN", "refused": "ECONNREFUSED", "bound": "EINVAL", "reuseport": "passed", "taken": 0,
     }  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
+def test_a_server_of_node() -> None:
+    """It listens on `::`, for both families, and asks itself by name."""
+    script = (
+        """
+import subprocess
+code = """
+        + repr(NODE)
+        + """
+done = subprocess.run(["node", "-e", code], capture_output=True, text=True, timeout=20)
+said(out=done.stdout, err=done.stderr)
+"""
+    )
+    assert answer(script, FREE) == {"out": "hello", "err": ""}
+
+
+def test_servers_of_asyncio() -> None:
+    """On a name that has two addresses, with fifty connections at once; then on no address, which is all."""
+    found = answer(
+        """
+import asyncio
+async def echo(reader, writer):
+    writer.write(await reader.readline()); await writer.drain(); writer.close()
+async def one(port):
+    reader, writer = await asyncio.open_connection("localhost", port)
+    writer.write(b"x\\n"); word = await reader.readline(); writer.close()
+    return word.decode().strip()
+async def main(host):
+    with socket.create_server(("127.0.0.1", 0)) as free: port = free.getsockname()[1]
+    async with await asyncio.start_server(echo, host, port): return await asyncio.gather(*(one(port) for _ in range(50)))
+said(named=asyncio.run(main("localhost")), anywhere=asyncio.run(main(None)))
+""",
+        FREE,
+    )
+    assert found == {"named": ["x"] * 50, "anywhere": ["x"] * 50}
