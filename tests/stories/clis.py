@@ -1,18 +1,24 @@
 """Two agent CLIs of different makers, as npm gives them to everybody: nothing of them is changed."""
 
+import json
+import re
 import shutil
 import subprocess
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agentbox.settings import HostPaths
 from agentbox.testing.model_forms import Said, Use
+from agentbox.testing.model_server import turns
 
 PACKAGES = ("@anthropic-ai/claude-code-linux-x64", "@openai/codex")
 TASK = b"Mend the failing test."
 THROUGH = "import urllib.request as u; u.urlopen('http://elsewhere.example.org/', timeout=5)"
 PAST = "import socket; socket.create_connection(('192.0.2.1', 443), 3)"
 LOOK = f'python3 -c "{THROUGH}" 2>&1 | tail -1; python3 -c "{PAST}" 2>&1 | tail -1; env; cat {{secret}} 2>&1'
+_WORK = re.compile(r"[Ww]orking directory: ([^\\\"<\s]+)")
 END = "The sum is right now, and the tests pass."
 
 
@@ -26,14 +32,14 @@ class Agent:
     program: str
     command: str
 
-    def script(self, repo: Path) -> list[Said]:
-        """What the model says: read, edit, test, look around, end."""
-        look = LOOK.replace("{secret}", f"{repo.parent}/run/secrets/MODEL_KEY")
+    def script(self, work: str, secret: Path) -> list[Said]:
+        """What the model says: read, edit, test, look around, end. `work`: the folder that the agent says it is in."""
+        look = LOOK.replace("{secret}", str(secret))
         if self.name == "claude":
-            changed = {"file_path": f"{repo}/sums.py", "old_string": "a - b", "new_string": "a + b"}
+            changed = {"file_path": f"{work}/sums.py", "old_string": "a - b", "new_string": "a + b"}
             return [
                 Said(
-                    text="I read the file first.", uses=(Use(name="Read", arguments={"file_path": f"{repo}/sums.py"}),)
+                    text="I read the file first.", uses=(Use(name="Read", arguments={"file_path": f"{work}/sums.py"}),)
                 ),
                 Said(text="It should add.", uses=(Use(name="Edit", arguments=changed),)),
                 self._run("python3 test_sums.py"),
@@ -48,6 +54,15 @@ class Agent:
             self._run(look),
             Said(text=END),
         ]
+
+    def say(self, secret: Path) -> Callable[[int, Mapping[str, Any]], Said]:
+        """Plays the script, in the folder that the agent names (its branch)."""
+
+        def say(spoken: int, body: Mapping[str, Any]) -> Said:
+            named = _WORK.search(json.dumps(body))
+            return turns(self.script(named[1] if named else "", secret))(spoken, body)
+
+        return say
 
     def _run(self, line: str) -> Said:
         if self.name == "claude":

@@ -12,7 +12,7 @@ from clis import CLAUDE, CODEX, END, TASK, Agent, place
 
 from agentbox.client.agents import AgentsClient
 from agentbox.testing.model_forms import Said
-from agentbox.testing.model_server import ModelServer, turns
+from agentbox.testing.model_server import ModelServer
 from agentbox.testing.story_box import StoryBox
 
 KEY = "operator-" + "0123456789abcdef" * 3
@@ -38,7 +38,6 @@ env_var = "MODEL_KEY"
 command = COMMAND
 provider = "models"
 profile = "netted"
-workspace = "direct"
 llm.max_tokens = TOKENS
 """
 
@@ -62,13 +61,13 @@ class Story:
         )  # fmt: skip
         self.seen: list[str] = []  # processes whose memory held the key
         self.searched = 0
-        script = turns(agent.script(self.repo))
-        last = len(agent.script(self.repo)) - 1
+        script = agent.say(self.prefix / "run/secrets/MODEL_KEY")
 
         def say(spoken: int, body: Mapping[str, Any]) -> Said:
-            if spoken >= last:  # the agent waits for this answer: what it has in memory, it has now
+            said = script(spoken, body)
+            if not said.uses:  # the agent waits for its last answer: what it has in memory, it has now
                 self.search()
-            return script(spoken, body)
+            return said
 
         self.server = ModelServer(say=say, key=KEY)
 
@@ -116,13 +115,14 @@ def in_memory(process: Path, wanted: bytes) -> bool:
 
 @pytest.mark.parametrize("agent", [CLAUDE, CODEX], ids=lambda agent: agent.name)
 def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(agent: Agent, tmp_path: Path) -> None:
-    """The key is in no file, no memory and no word; two tries to reach another host are refused and counted."""
+    """The key is in no file, no memory and no word; two tries to reach another host are refused and counted. The change is
+    in the repository when the operator takes it."""
     story = Story(agent, tmp_path, 1_000_000)
     with story.open() as box:
         ran = story.run(box.client.agents)
         assert ran.exit.code == 0, ran.stdout + ran.stderr
         assert END.encode() in ran.stdout
-        assert (story.repo / "sums.py").read_text() == SOURCE.replace("a - b", "a + b")
+        assert (story.repo / "sums.py").read_text() == SOURCE  # the change is in its branch
         said = str([request.body for request in story.server.requests])
         assert "tests pass" in said
         assert "HTTP Error 403" in said  # through the proxy
@@ -137,6 +137,10 @@ def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(agent: Agent,
         one = box.client.agents.list(name="coder")[0][0]
         assert one.denials["proxy"]["net connect"] >= 1  # more: both call their makers' hosts unasked
         assert sum(one.denials["reaper"].values()) >= 1
+        page = box.client.reviews.show(one.agent_id)
+        assert [row["path"] for row in page["changes"] if row["path"] == "sums.py"]
+        box.client.reviews.commit(one.agent_id, page["summary"]["digest"])
+        assert (story.repo / "sums.py").read_text() == SOURCE.replace("a - b", "a + b")
 
 
 @pytest.mark.parametrize("agent", [CLAUDE, CODEX], ids=lambda agent: agent.name)
