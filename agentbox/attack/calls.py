@@ -5,7 +5,7 @@ import os
 from typing import Final
 
 from agentbox.attack.line import PASSED, Facts, Table
-from agentbox.attack.tries import by_number, call, tried, worst
+from agentbox.attack.tries import by_number, call, tried, value, worst
 from agentbox.sandbox.syscalls import MACHINES
 
 TABLE = Table("calls")
@@ -18,6 +18,7 @@ _UNKNOWN: Final = {"ENOSYS": "seccomp"}
 _ANY: Final = {"EPERM": "seccomp", "ENOSYS": "seccomp"}
 _NAMESPACES: Final = (0x10000000, 0x00020000, 0x20000000, 0x40000000, 0x08000000, 0x04000000, 0x02000000)  # CLONE_NEW*
 _SIGCHLD: Final = 17
+_NEW: Final = 0o1600  # IPC_CREAT, for oneself
 _CURRENT: Final = -100  # AT_FDCWD
 
 
@@ -123,12 +124,21 @@ def _foreign(_facts: Facts) -> str:
 @TABLE.line("shared-memory", "leaves System V memory, semaphores and queues behind for all", _FILTER, tests=_CALLS)
 def _shared_memory(_facts: Facts) -> str:
     key = 0x0A9E47B0
-    return worst([call("shmget", key, 4096, 0o1600), call("semget", key, 1, 0o1600), call("msgget", key, 0o1600)])
+    replies = [call("shmget", key, 4096, _NEW), call("semget", key, 1, _NEW), call("msgget", key, _NEW)]
+    for kind, made in zip(("shm", "sem", "msg"), replies, strict=True):
+        if made == PASSED:  # nothing is left behind by who only tries
+            number = value(f"{kind}get", key, *((0, 0) if kind != "msg" else (0,)))
+            call(f"{kind}ctl", number, 0, 0, 0)
+    return worst(replies)
 
 
 @TABLE.line("posix-queues", "leaves POSIX queues behind for all", _FILTER, tests=_CALLS)
 def _posix_queues(_facts: Facts) -> str:
-    return call("mq_open", _text("agentbox-attack"), os.O_CREAT | os.O_RDWR, 0o600, 0)
+    name = _text("agentbox-attack")
+    reply = call("mq_open", name, os.O_CREAT | os.O_RDWR, 0o600, 0)
+    if reply == PASSED:
+        call("mq_unlink", name)
+    return reply
 
 
 @TABLE.line("unowned-memory", "makes memory that no process owns (memfd_create)", _ANY,

@@ -60,14 +60,14 @@ def _families(_facts: Facts) -> str:
     ])  # fmt: skip
 
 
-@TABLE.line("api", "connects to the API, the metrics and other ports of the box, without a token", _CONNECT | _FILTER,
+@TABLE.line("api", "connects to the API, the metrics and other ports of the box, without a token", _CONNECT,
             tests=("tests/unit/agents/test_confinement.py::test_the_control_plane_is_closed",))  # fmt: skip
 def _api(facts: Facts) -> str:
     replies = [tried(_to, _LOOPBACK, port) for port in facts.ports]
     return worst([*replies, *(tried(_to, "::1", port, socket.AF_INET6) for port in facts.ports)])
 
 
-@TABLE.line("gateway-elsewhere", "connects to the gateway's port on another address", _CONNECT | _FILTER, tests=_HELD)
+@TABLE.line("gateway-elsewhere", "connects to the gateway's port on another address", _CONNECT, tests=_HELD)
 def _gateway_elsewhere(facts: Facts) -> str:
     port = gateway.port()
     addresses = ("127.0.0.2", "192.0.2.1", facts.secret_address or _LOOPBACK)
@@ -91,7 +91,7 @@ def _fast_open(facts: Facts) -> str:
 
 
 @TABLE.line(
-    "fast-open-option", "asks for the same by an option of the socket, then connects", _CONNECT | _FILTER, tests=_HELD
+    "fast-open-option", "asks for the same by an option of the socket, then connects", _CONNECT, tests=_HELD
 )
 def _fast_open_option(facts: Facts) -> str:
     def send(port: int) -> None:
@@ -103,7 +103,7 @@ def _fast_open_option(facts: Facts) -> str:
     return worst(tried(send, port) for port in facts.ports)
 
 
-@TABLE.line("listen", "opens a port to the outside, by bind and by listen alone", _CONNECT | _FILTER | {_INSIDE: "reaper"},
+@TABLE.line("listen", "opens a port to the outside, by bind and by listen alone", _CONNECT | {_INSIDE: "reaper"},
             tests=_HELD)  # fmt: skip
 def _listen(_facts: Facts) -> str:
     return worst(_where(address) for address in ("0.0.0.0", "::", ""))
@@ -119,7 +119,7 @@ def _where(address: str) -> str:
 
 
 @TABLE.line(
-    "take-port", "listens on a port of the box's own", _CONNECT | _FILTER | {"EADDRINUSE": "kernel"}, tests=_HELD
+    "take-port", "listens on a port of the box's own", _CONNECT | {"EADDRINUSE": "kernel"}, tests=_HELD
 )
 def _take_port(facts: Facts) -> str:
     def serve(port: int) -> None:
@@ -132,7 +132,7 @@ def _take_port(facts: Facts) -> str:
     return worst(tried(serve, port) for port in facts.ports)
 
 
-@TABLE.line("neighbour-server", "connects to a server of another agent on loopback", _CONNECT | _FILTER, tests=_HELD)
+@TABLE.line("neighbour-server", "connects to a server of another agent on loopback", _CONNECT, tests=_HELD)
 def _neighbour_server(facts: Facts) -> str:
     if not facts.neighbour.port:
         raise Absent("the neighbour could open no server")

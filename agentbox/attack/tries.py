@@ -49,6 +49,16 @@ def call(name: str, *arguments: int) -> str:
     return by_number(number, *arguments)
 
 
+def value(name: str, *arguments: int) -> int:
+    """What a call returns, -1 where it fails. Raises Absent as `call` does."""
+    machine = MACHINES.get(os.uname().machine)
+    number = machine.number(name) if machine else None
+    if number is None:
+        raise Absent(f"no call {name} on this machine")
+    found: int = _libc.syscall(ctypes.c_long(number), *(ctypes.c_long(word) for word in arguments))
+    return found
+
+
 def by_number(number: int, *arguments: int) -> str:
     """The same by its number."""
     ctypes.set_errno(0)

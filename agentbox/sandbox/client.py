@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from agentbox.limits.gauge import Breach
 from agentbox.sandbox.control import Control
@@ -50,6 +50,8 @@ class Agent:
 
 class Launcher:
     """A launcher process, started on first use and again after it died. Every agent dies with it."""
+
+    program: ClassVar[tuple[str, ...]] = ("agentbox.sandbox",)  # what tests of the layers replace
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -131,7 +133,7 @@ class Launcher:
         near.setblocking(False)
         with far:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "agentbox.sandbox", str(far.fileno())],
+                [sys.executable, "-I", "-m", *self.program, str(far.fileno())],
                 pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, start_new_session=True,
                 env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
             )  # fmt: skip

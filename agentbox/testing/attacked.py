@@ -28,9 +28,10 @@ _MODULES = (("management-api", 10, "api", 11), ("gateway", 20, "gateway", 2), ("
 _READY_SECONDS = 30.0
 
 
-def attacked(names: Iterable[str] = ()) -> Mapping[str, Any]:
-    """The scorecard of those lines, none = all, as `plain` has it; `asked`: paths at which a provider of models was."""
-    with box() as found:
+def attacked(names: Iterable[str] = (), *, without: str = "") -> Mapping[str, Any]:
+    """The scorecard of those lines, none = all, as `plain` has it; `asked`: paths at which a provider of models was. `without`: a
+    layer of `layerless` that the agents lack."""
+    with box(without) as found:
         lines = [BY_NAME[name] for name in names] or LINES
         card = plain(attack(found.client, facts_of(found.plan, found.paths), lines))
         return {**card, "asked": [request.path for request in found.models.requests]}
@@ -47,10 +48,10 @@ class Box:
 
 
 @contextmanager
-def box(**changes: Any) -> Iterator[Box]:
+def box(without: str = "", **changes: Any) -> Iterator[Box]:
     """`changes` are fields of Plan."""
     with ModelServer() as models, PrefixBox() as running:
-        plan = running.install(_plan(**{"providers": _providers(models.url), **changes}))
+        plan = running.install(_plan(without, **{"providers": _providers(models.url), **changes}))
         running.start({"BOX_TOKEN": _TOKEN, _KEY: "operator-key-0123456789abcdef"})
         running.until_event("BootstrapCompleted")
         with BoxClient(f"http://127.0.0.1:{plan.api.port}", token=_TOKEN, timeout=30) as client:
@@ -60,12 +61,12 @@ def box(**changes: Any) -> Iterator[Box]:
             yield Box(client, plan, running.paths, models)
 
 
-def _plan(**changes: Any) -> Plan:
+def _plan(without: str, **changes: Any) -> Plan:
     api = Api(
         port=free_port(), publish_address="127.0.0.1", auth="token", max_body=4 << 20, public_base="", token_env="BOX_TOKEN",
     )  # fmt: skip
     watch = Observability(metrics_port=free_port(), publish_address="127.0.0.1", otlp_endpoint="", log_level="info")
-    made = make_plan(api.port, tuple(_programs()))
+    made = make_plan(api.port, tuple(_programs(without)))
     return replace(
         made,
         **{
@@ -86,10 +87,12 @@ def _providers(url: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _programs() -> Iterator[Program]:
+def _programs(without: str) -> Iterator[Program]:
     yield once("bootstrap", 5, "agentbox.boot", env={"AGENTBOX_BOOTSTRAP_STAGE": "B"})
     for name, priority, module, seconds in _MODULES:
-        argv = (PYTHON, "-I", "-m", f"agentbox.{module}")
+        argv: tuple[str, ...] = (PYTHON, "-I", "-m", f"agentbox.{module}")
+        if without and module == "agents":
+            argv = (PYTHON, "-I", "-m", "agentbox.testing.layerless", without)
         yield Program(
             name=name, priority=priority, argv=argv, required=True, ready=Ready(by="notify"), stop_seconds=seconds
         )
