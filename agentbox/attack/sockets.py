@@ -90,9 +90,7 @@ def _fast_open(facts: Facts) -> str:
     return worst(tried(one, port) for port in facts.ports for one in (send, send_message))
 
 
-@TABLE.line(
-    "fast-open-option", "asks for the same by an option of the socket, then connects", _CONNECT, tests=_HELD
-)
+@TABLE.line("fast-open-option", "asks for the same by an option of the socket, then connects", _CONNECT, tests=_HELD)
 def _fast_open_option(facts: Facts) -> str:
     def send(port: int) -> None:
         with socket.socket() as one:
@@ -118,9 +116,7 @@ def _where(address: str) -> str:
     return _INSIDE if reply == PASSED and inside else reply
 
 
-@TABLE.line(
-    "take-port", "listens on a port of the box's own", _CONNECT | {"EADDRINUSE": "kernel"}, tests=_HELD
-)
+@TABLE.line("take-port", "listens on a port of the box's own", _CONNECT | {"EADDRINUSE": "kernel"}, tests=_HELD)
 def _take_port(facts: Facts) -> str:
     def serve(port: int) -> None:
         with socket.socket() as one:

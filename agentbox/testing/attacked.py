@@ -25,7 +25,7 @@ from agentbox.testing.prefix_box import PYTHON, PrefixBox, make_plan, once
 _TOKEN = "a-token-from-outside-0123456789"
 _KEY = "MODEL_KEY"
 _MODULES = (("management-api", 10, "api", 11), ("gateway", 20, "gateway", 2), ("agent-host", 30, "agents", 8))
-_READY_SECONDS = 30.0
+_READY_SECONDS = 90.0
 
 
 def attacked(names: Iterable[str] = (), *, without: str = "") -> Mapping[str, Any]:
@@ -53,7 +53,7 @@ def box(without: str = "", **changes: Any) -> Iterator[Box]:
     with ModelServer() as models, PrefixBox() as running:
         plan = running.install(_plan(without, **{"providers": _providers(models.url), **changes}))
         running.start({"BOX_TOKEN": _TOKEN, _KEY: "operator-key-0123456789abcdef"})
-        running.until_event("BootstrapCompleted")
+        running.until_event("BootstrapCompleted", _READY_SECONDS)
         with BoxClient(f"http://127.0.0.1:{plan.api.port}", token=_TOKEN, timeout=30) as client:
             until = time.monotonic() + _READY_SECONDS
             while not client.ready().ready and time.monotonic() < until:

@@ -47,6 +47,29 @@ def page(found: Mapping[str, Replies]) -> str:
     return f"{_HEAD}\n" + "\n".join(_table(found)) + "\n"
 
 
+def falls(found: Replies) -> set[str]:
+    """The lines that nothing stopped."""
+    return {name for name, state in found.items() if state == "bad"}
+
+
+def told(text: str) -> dict[str, dict[str, str]]:
+    """A page read back: by layer, the cell of each line that shares an agent."""
+    rows = [row.split(" | ") for row in text.splitlines() if row.startswith("| ")][1:]
+    cells = dict(zip((line.name for line in LINES), rows, strict=True))
+    return {layer: {line.name: cells[line.name][2 + at] for line in SHARED} for at, layer in enumerate(LAYERS)}
+
+
+def head_of(text: str | None) -> list[list[str]]:
+    """What of a page, None = of one made now, no run decides: the lines with their answers and tests."""
+    found = (
+        page({layer: dict.fromkeys((line.name for line in LINES), "good") for layer in LAYERS})
+        if text is None
+        else text
+    )
+    rows = [row.split(" | ") for row in found.splitlines() if row.startswith("| ")]
+    return [[*row[:2], row[-1]] for row in rows]
+
+
 def _table(found: Mapping[str, Replies]) -> Iterator[str]:
     yield f"| An agent … | Reply: layer | {' | '.join(f'Without {layer}' for layer in LAYERS)} | Test |"
     yield "|---|---|" + "---|" * len(LAYERS) + "---|"

@@ -1,0 +1,27 @@
+"""Pages that name tests name tests that exist."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from agentbox.settings import CHECKOUT
+
+PAGES = ("docs/security.md", "docs/attack.md")
+NAMED = re.compile(r"`(?:[\w/.]*::)?(test_\w+)`")
+
+
+def defined() -> Iterator[str]:
+    for path in (CHECKOUT / "tests").rglob("*.py"):
+        yield from re.findall(r"^\s*(?:async )?def (test_\w+)\(", path.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_test_that_a_page_names_exists(page: str) -> None:
+    """By the name of its function; a file that is named exists too."""
+    text = (CHECKOUT / page).read_text()
+    names = set(NAMED.findall(text))
+    assert len(names) >= 10
+    assert names - set(defined()) == set()
+    for name in re.findall(r"`((?:tests/)?[\w/]*test_\w+\.py)`", text):
+        assert list((CHECKOUT / "tests").rglob(name.rpartition("/")[2])), name
