@@ -50,15 +50,16 @@ def status(said: bytes) -> str:
     return answer[1].decode("ascii", "replace") if len(answer) > 1 else "closed"
 
 
-def talk(said: bytes) -> bytes:
-    """What comes back, up to 64 KiB. An errno is told as the second word of a line. Raises Absent when nothing listens."""
+def talk(said: bytes, *, whole: bool = False) -> bytes:
+    """What comes back, up to 64 KiB: to the end of a head that says 200, or the `whole`. An errno is told as the second word
+    of a line. Raises Absent when nothing listens."""
     heard = b""
     try:
         with socket.create_connection(("127.0.0.1", port()), timeout=_SECONDS) as one:
             one.sendall(said)
             while len(heard) < _LONGEST and (piece := one.recv(_LONGEST)):
                 heard += piece
-                if b"\r\n\r\n" in heard and b"200" in heard[:16]:
+                if not whole and b"\r\n\r\n" in heard and b"200" in heard[:16]:
                     break  # a tunnel stays open: that it was made is all there is to know
     except ConnectionRefusedError:
         raise Absent("nothing listens where the gateway should be") from None

@@ -76,8 +76,12 @@ class Route:
 
     def url(self, parameters: Mapping[str, str] | None = None, query: Mapping[str, object] | None = None) -> str:
         """Path and query string. Raises KeyError for a parameter left out, ValueError for an unknown query name, or for a
-        rest of the path that clients and proxies would change on its way (an empty segment, `.` or `..`)."""
+        parameter that clients and proxies would change on its way (an empty segment, `.` or `..`): escaping does not hold
+        them, and the request would meet another route."""
         given = parameters or {}
+        for name in self.parameters:
+            if name != self.rest and given[name] in ("", ".", ".."):
+                raise ValueError(f"{name} is {given[name]!r}, which is no segment of a path")
         if self.rest and not _is_stable(given[self.rest]):
             raise ValueError(f"{given[self.rest]!r} has an empty segment, or one that is . or ..")
         path = _PARAMETER.sub(lambda match: quote(str(given[match[1]]), safe="/" if match[2] else ""), self.path)

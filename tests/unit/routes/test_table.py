@@ -74,6 +74,16 @@ def test_the_rest_of_a_path_keeps_its_slashes() -> None:
             route.url({"path": path})
 
 
+@pytest.mark.parametrize("name", [route.name for route in ROUTES if set(route.parameters) - {route.rest}])
+@pytest.mark.parametrize("value", ["", ".", ".."])
+def test_a_parameter_leads_to_no_other_route(name: str, value: str) -> None:
+    """What a client would take out of the path is refused, for each parameter that is one segment."""
+    route = BY_NAME[name]
+    for parameter in set(route.parameters) - {route.rest}:
+        with pytest.raises(ValueError, match="segment"):
+            route.url({**dict.fromkeys(route.parameters, "x"), parameter: value})
+
+
 def test_url_refuses_what_the_row_lacks() -> None:
     """A query name that the row has not is a ValueError, a parameter left out a KeyError."""
     with pytest.raises(ValueError, match="no query name 'colour'"):

@@ -1,0 +1,156 @@
+"""The door: methods that widen what an agent has, things of others, odd names, messages that cost more than they are worth."""
+
+import json
+from typing import Any, Final
+
+from agentbox.attack.gateway import port, post, talk, token
+from agentbox.attack.line import PASSED, Absent, Facts, Table
+from agentbox.attack.tries import worst
+
+TABLE = Table("door")
+_TESTS: Final = "tests/unit/gateway/test_door.py"
+_UNKNOWN, _PARAMS, _FAILED, _DENIED = "-32601", "-32602", "-32000", "-32001"  # agentbox.gateway.door.errors
+_NOT_MINE: Final = {_DENIED: "door", _FAILED: "API", _PARAMS: "door"}
+_NOWHERE: Final = "00000000-0000-7000-8000-000000000000"
+
+
+@TABLE.line("no-token", "calls the door without a token, with a made-up one, with that of an agent that has ended",
+            {"401": "door"}, tests=(f"{_TESTS}::test_without_a_token_of_its_own_nobody_is_answered",))  # fmt: skip
+def _no_token(facts: Facts) -> str:
+    _there()
+    held, hello = token(), _message("hello")
+    forged = ("", "x" * len(held), held[:-1], held + "x", *filter(None, (facts.ended_token,)))
+    replies = [post("/rpc", hello, bearer=one) for one in forged]
+    return worst(reply if reply == "401" else f"{PASSED}: {reply}" for reply in replies)
+
+
+@TABLE.line("own-policy", "raises its own policy, limits and budget", {_UNKNOWN: "door"},
+            tests=(f"{_TESTS}::test_rights_decide_and_each_refusal_is_counted",))  # fmt: skip
+def _own_policy(_facts: Facts) -> str:
+    names = (
+        "policy.set",
+        "limits.set",
+        "budget.set",
+        "grant.add",
+        "grants.mint",
+        "standing.follow",
+        "config.apply",
+        "__class__",
+    )
+    return worst(_rpc(name, {"profile": "unrestricted", "limits": {"memory": 1 << 40}}) for name in names)
+
+
+@TABLE.line("spawn", "starts an agent with more than it has", {_DENIED: "door", _PARAMS: "door"},
+            tests=(f"{_TESTS}::test_rights_decide_and_each_refusal_is_counted",))  # fmt: skip
+def _spawn(_facts: Facts) -> str:
+    asked: tuple[dict[str, Any], ...] = (
+        {"name": "root"}, {"name": "root", "profile": "unrestricted"}, {"name": "root", "argv": ["/bin/sh"]},
+        {"name": "../root"}, {"name": ""}, {"name": "root", "limits": {"memory": 1 << 40}}, {"name": "root", "parent_id": None},
+    )  # fmt: skip
+    return worst(_rpc("agent.spawn", given) for given in asked)
+
+
+@TABLE.line("secrets", "asks for secrets that it was not given", {_DENIED: "door", _PARAMS: "door"},
+            tests=(f"{_TESTS}::test_a_secret_that_was_given",))  # fmt: skip
+def _secrets(facts: Facts) -> str:
+    names = {path.rpartition("/")[2] for path in facts.secrets} | {"AGENTBOX_API_TOKEN", "../secrets/mgmt-key", "", "*"}
+    return worst(_rpc("secret.get", {"name": name}) for name in sorted(names))
+
+
+@TABLE.line("other-agents", "ends, reads and writes to another agent", _NOT_MINE,
+            tests=(f"{_TESTS}::test_rights_decide_and_each_refusal_is_counted",))  # fmt: skip
+def _other_agents(facts: Facts) -> str:
+    other = {"id": facts.neighbour.agent_id}
+    if not facts.neighbour.agent_id:
+        raise Absent("no neighbour")
+    return worst([
+        _rpc("agent.terminate", other), _rpc("agent.send", {**other, "text": "x"}), _rpc("agent.recv", other), _rpc("agent.status", other),
+    ])  # fmt: skip
+
+
+@TABLE.line("other-things", "reads beads, objects and entries that are not its own", _NOT_MINE,
+            tests=(f"{_TESTS}::test_beads_of_its_own", f"{_TESTS}::test_pods_below_its_own_container",
+                   f"{_TESTS}::test_memory_in_its_own_namespace"))  # fmt: skip
+def _other_things(_facts: Facts) -> str:
+    return worst([
+        _rpc("bead.show", {"id": _NOWHERE}), _rpc("bead.close", {"id": _NOWHERE, "outcome": "done"}),
+        _rpc("pod.read", {"path": "../doctor-neighbour/x"}), _rpc("pod.read", {"path": "agents/doctor-neighbour/x"}),
+        _rpc("memory.retrieve", {"key": "x", "ns": "agent.doctor-neighbour"}),
+        _rpc("memory.search", {"query": "x", "namespaces": ["agent.doctor-neighbour"]}),
+    ])  # fmt: skip
+
+
+@TABLE.line("names-that-are-paths", "gives an id that would be another route of the API", _NOT_MINE,
+            tests=(f"{_TESTS}::test_pods_below_its_own_container",))  # fmt: skip
+def _names_that_are_paths(_facts: Facts) -> str:
+    ids = (
+        "..",
+        "../agents",
+        "..%2fagents",
+        "x/../../agents",
+        "x?admin=1",
+        "x#",
+        "%00",
+        "x\r\nAuthorization: Bearer y",
+        ".",
+        "",
+    )
+    return worst(_rpc(method, {"id": one}) for method in ("bead.show", "agent.status") for one in ids)
+
+
+@TABLE.line("in-anothers-name", "says that it calls for another agent", {"its own name": "door"},
+            tests=(f"{_TESTS}::test_only_the_gateway_calls_for_an_agent",))  # fmt: skip
+def _in_anothers_name(facts: Facts) -> str:
+    _there()
+    name = f"{facts.neighbour.agent_id or _NOWHERE} doctor-neighbour"
+    found = _asked(_message("hello"), f"Agentbox-On-Behalf-Of: {name}\r\n")
+    agent = found.get("result", {}).get("agent", {})
+    return "its own name" if agent.get("id") not in (None, facts.neighbour.agent_id) else PASSED
+
+
+@TABLE.line("heavy-messages", "sends messages that are deep, long, many or no JSON", {"answered": "door"},
+            tests=(f"{_TESTS}::test_malformed_messages_get_errors_of_json_rpc", f"{_TESTS}::test_a_message_has_its_most"))  # fmt: skip
+def _heavy_messages(_facts: Facts) -> str:
+    """What counts is that the door still answers, and in time."""
+    _there()
+    one = _message("hello")
+    heavy = (
+        b"[" * 100_000, b'{"a":' * 50_000, b"[" + b",".join([one] * 5_000) + b"]", b"1" * 1_000_000, b"\xff\xfe", b'"\\ud800"',
+        b'{"jsonrpc":"2.0","method":"hello","id":1e400}', b" " * (8 << 20),
+    )  # fmt: skip
+    for body in heavy:
+        post("/rpc", body)
+    return "answered" if "result" in _asked(one) else PASSED
+
+
+def _there() -> None:
+    """Raises Absent where this box has no door."""
+    if post("/rpc", _message("hello")) in ("404", "503"):
+        raise Absent("this box has no door")
+
+
+def _rpc(method: str, given: dict[str, Any]) -> str:
+    """The number of the error; `passed` for a result. Raises Absent where there is no door."""
+    _there()
+    answer = _asked(_message(method, given))
+    return PASSED if "result" in answer else str(answer.get("error", {}).get("code", "no answer"))
+
+
+def _asked(body: bytes, head: str = "") -> dict[str, Any]:
+    first = (
+        f"POST /rpc HTTP/1.1\r\nHost: 127.0.0.1:{port()}\r\nAuthorization: Bearer {token()}\r\nConnection: close\r\n"
+    )
+    said = talk(
+        f"{first}{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body,
+        whole=True,
+    )
+    text = said.partition(b"\r\n\r\n")[2]
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _message(method: str, given: dict[str, Any] | None = None) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, **({"params": given} if given else {})}).encode()
