@@ -7,6 +7,7 @@ or variable of a box leads here.
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -25,8 +26,7 @@ def _without_landlock() -> None:
 
 def _without_filter() -> None:
     """Calls that the reaper answers still go there; none is refused because of its name or its arguments."""
-    for name in ("REFUSED", "UNKNOWN", "ON_ONESELF", "_SENDING"):
-        setattr(seccomp, name, type(getattr(seccomp, name))())
+    _emptied("REFUSED", "UNKNOWN", "ON_ONESELF", "_SENDING")
     for name in ("_TIOCSTI", "_TIOCLINUX", "_DATAGRAM"):
         setattr(seccomp, name, _NEVER)
     build: Callable[..., bytes] = seccomp.build
@@ -37,8 +37,14 @@ def _without_filter() -> None:
     seccomp.build = of_one_set  # type: ignore[assignment]
 
 
+def _emptied(*names: str) -> None:
+    for name in names:
+        setattr(seccomp, name, type(getattr(seccomp, name))())
+
+
 def _without_reaper() -> None:
     """What it would answer is the kernel's to do; what the filter refuses is still refused."""
+    _emptied("OF_A_PATH", "_TIMES")
     build: Callable[..., bytes] = seccomp.build
 
     def of_the_kernel(machine: Machine, **_: Any) -> bytes:
@@ -58,7 +64,7 @@ def main(words: list[str]) -> None:
     if not rest:
         Launcher.program = ("agentbox.testing.layerless", layer)
         sys.exit(agent_host())
-    confine.held = lambda *, network: dict.fromkeys(("paths", "signals", "sockets"), True) | {"network": not network}
+    confine.held = lambda *, network: defaultdict(lambda: True, network=not network)  # its own try is not refused
     LAYERS[layer]()
     launcher.main(rest)
 

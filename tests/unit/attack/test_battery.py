@@ -9,15 +9,7 @@ from agentbox.attack.catalogue import LINES
 from agentbox.testing.attacked import attacked
 
 # Lines whose layer is not there yet, and why; this list must shrink.
-NOT_YET: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("attributes.mode", "attributes.times", "attributes.owner", "attributes.attributes", "attributes.neighbour-mode"),
-        "the reaper does not answer changes of attributes",
-    ),
-    "calls.unowned-memory": "memfd_create is not refused",
-    "limits.threads": "threads are not counted",
-    "limits.many-files": "nothing walks the branch",
-}  # fmt: skip
+NOT_YET: Mapping[str, str] = {"calls.unowned-memory": "memfd_create is not refused"}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +29,7 @@ def test_nothing_gets_through(rows: Mapping[str, Mapping[str, Any]]) -> None:
     assert set(rows) == {line.name for line in LINES}
     open_still = {name: row["said"] for name, row in rows.items() if row["state"] != "good" and name not in NOT_YET}
     assert open_still == {}
-    assert len([row for row in rows.values() if row["state"] == "good"]) >= 80
+    assert len([row for row in rows.values() if row["state"] == "good"]) >= 95
 
 
 def test_no_provider_is_asked(card: Mapping[str, Any]) -> None:
