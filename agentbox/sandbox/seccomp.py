@@ -40,8 +40,8 @@ REFUSED: Final = (
     *("mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr"),
     *("modify_ldt", "iopl", "ioperm", "vhangup", "migrate_pages", "move_pages", "sched_setaffinity"),
 )
-# Refused with ENOSYS: a library falls back to plain reads and writes.
-UNKNOWN: Final = ("io_uring_setup", "io_uring_enter", "io_uring_register")
+# Refused with ENOSYS: a library falls back to plain reads and writes, and to files; memory of these two belongs to no process.
+UNKNOWN: Final = ("io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_create", "memfd_secret")
 # The pid is the first or second argument; 0 is the caller.
 ON_ONESELF: Final = {
     "prlimit64": 0, "setpriority": 1, "ioprio_set": 1, "sched_setscheduler": 0, "sched_setparam": 0, "sched_setattr": 0,
