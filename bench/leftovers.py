@@ -14,6 +14,7 @@ from agentbox.settings import PREFIX_VARIABLE, Paths
 from agentbox.supervision.rpc import SupervisorUnavailable
 
 _PROGRAMS = ("management-api", "gateway", "agent-host")
+_OF_THE_BOX = frozenset({"screenshots"})  # a folder that the box itself makes
 _KIB = 1024
 
 
@@ -40,7 +41,7 @@ def _pss(pid: int) -> int:
 
 def temp_files(box: Any) -> frozenset[str]:
     """Names in the box's own /tmp."""
-    return frozenset(one.name for one in _below(box.box.paths.prefix / "tmp"))
+    return frozenset(one.name for one in _below(box.box.paths.prefix / "tmp")) - _OF_THE_BOX
 
 
 def left_behind(box: Any, before: frozenset[str], *, stopped: bool) -> list[str]:

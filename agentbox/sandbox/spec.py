@@ -36,7 +36,7 @@ class Launch:
 
     def watched(self) -> dict[str, Any]:
         """What the launcher must know to watch its tree: members of `watchdog.Bounds`."""
-        return {name: getattr(self, name) for name in ("memory", "pids", "private", "tmp", "branch_disk")}
+        return {name: getattr(self, name) for name in ("memory", "pids", "cpu", "private", "tmp", "branch_disk")}
 
     def to_line(self) -> bytes:
         """One line of JSON."""

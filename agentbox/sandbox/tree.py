@@ -21,6 +21,7 @@ class Process(NamedTuple):
     start_ticks: int
     rss: int
     threads: int = 1
+    session: int = 0
 
 
 Table = dict[int, Process]
@@ -38,9 +39,11 @@ def look(pid: int) -> Process | None:
         return None
     finally:
         os.close(handle)
-    # proc(5): the name (2) is in parentheses and may hold anything; then state (3), ppid (4), threads (20), starttime (22), rss (24).
+    # proc(5): the name (2) is in parentheses and may hold anything; then state (3), ppid (4), session (6),
+    # threads (20), starttime (22), rss (24).
     rest = text[text.rindex(b")") + 2 :].split()
-    return Process(pid, int(rest[1]), rest[0].decode("ascii"), int(rest[19]), int(rest[21]), int(rest[17]))
+    numbers = (int(rest[at]) for at in (19, 21, 17, 3))
+    return Process(pid, int(rest[1]), rest[0].decode("ascii"), *numbers)
 
 
 def scan() -> Table:

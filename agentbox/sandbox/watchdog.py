@@ -9,6 +9,7 @@ from typing import Literal
 from agentbox.limits.gauge import Breach, Gauge
 from agentbox.limits.registry import LOOK_FAR, LOOK_NEAR, WARN_AT
 from agentbox.sandbox import tree
+from agentbox.sandbox.turns import Turns
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _KIB = 1024
@@ -26,6 +27,7 @@ class Bounds:
     number: int
     memory: int
     pids: int
+    cpu: float = 0
     private: str = ""
     tmp: int = 0
     branch_disk: int = 0
@@ -39,6 +41,7 @@ class _Watched:
         self.told: dict[str, float] = {}
         self.maps_at = 0.0  # before this moment its maps are not read again
         self.proportional = 0
+        self.turns = Turns()
 
     @property
     def peaks(self) -> dict[str, float]:
@@ -72,6 +75,7 @@ class Watchdog:
             if bounds.memory and used > bounds.memory:
                 yield reaper, "breach", Breach(limit="memory", observed=used, cap=bounds.memory)
                 continue
+            watched.turns.keep(living, bounds.cpu)
             for warning in (watched.memory.see(used), watched.pids.see(len(living))):
                 if warning is not None:
                     yield reaper, "warning", warning

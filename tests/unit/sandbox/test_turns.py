@@ -1,0 +1,78 @@
+"""Who keeps a crowd running steps back; who does not stays where it is."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentbox.sandbox import tree, turns
+from agentbox.sandbox.turns import AUTOGROUPS, BEHIND, CROWD_SECONDS, LAST, Turns
+from agentbox.testing.until import until
+
+CROWD = "import os\nfor _ in range(2): os.fork()\nwhile True: pass"
+
+
+@pytest.fixture
+def crowd() -> Iterator[int]:
+    """Four processes that run."""
+    with subprocess.Popen([sys.executable, "-c", CROWD], start_new_session=True) as made:
+        yield made.pid
+        os.killpg(made.pid, signal.SIGKILL)
+
+
+def rows_of(pid: int) -> list[tree.Process]:
+    table = tree.scan()
+    return [table[pid], *tree.descendants(table, [pid])]
+
+
+def nice_of(pid: int) -> set[int]:
+    return {os.getpriority(os.PRIO_PROCESS, row.pid) for row in rows_of(pid)}
+
+
+async def test_a_crowd_steps_back(crowd: int) -> None:
+    """After a second of more running processes than cores, each of them, and each that it starts."""
+    found = Turns()
+
+    def looked() -> bool:
+        found.keep(rows_of(crowd), 1)
+        return nice_of(crowd) == {LAST}
+
+    began = time.monotonic()
+    await until(looked, "all of it stepped back")
+    assert time.monotonic() - began >= CROWD_SECONDS
+
+
+async def test_who_has_the_cores_stays(crowd: int) -> None:
+    """As many running processes as cores are no crowd, and where no share was set there is none."""
+    for cores in (8, 0):
+        found, until_then = Turns(), time.monotonic() + CROWD_SECONDS + 0.3
+        while time.monotonic() < until_then:
+            found.keep(rows_of(crowd), cores)
+            time.sleep(0.05)
+    assert LAST not in nice_of(crowd)
+
+
+@pytest.mark.skipif(not AUTOGROUPS, reason="this kernel does not share by session")
+async def test_a_session_of_an_agent_is_behind(crowd: int) -> None:
+    """The kernel says so itself; a session that the agent makes later is told too."""
+    found = Turns()
+
+    def told() -> bool:
+        found.keep(rows_of(crowd), 8)
+        return Path(f"/proc/{crowd}/autogroup").read_text().split()[-1] == str(BEHIND)
+
+    await until(told, "the session has the nice value")
+
+
+def test_a_process_that_is_gone_is_no_error() -> None:
+    """Between the look and the word it may end."""
+    gone = tree.Process(1 << 22, 1, "R", 0, 0, 1, 1 << 22)
+    found = Turns()
+    found.keep([gone], 1)
+    turns._step_back(gone.pid, LAST)
+    assert turns._told(gone.pid, LAST)
