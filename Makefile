@@ -31,6 +31,7 @@ docs: schema  ## the generated reference pages
 	$(PY) -m agentbox.cli.reference
 	$(PY) -m agentbox.api.reference
 	$(PY) -m agentbox.features.reference
+	$(PY) -m agentbox.limits.reference
 
 golden:  ## the golden files of the renderers
 	$(PY) tests/golden/goldens.py

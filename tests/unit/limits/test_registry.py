@@ -5,6 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from agentbox.adapters.orchestrator.contract import Limits
+from agentbox.limits.reference import page
 from agentbox.limits.registry import LIMITS
 from agentbox.manifest.sections import limits as section
 
@@ -30,3 +31,8 @@ def test_every_path_is_a_key_of_the_schema() -> None:
 def test_names_are_their_own() -> None:
     """A row is found under its own name."""
     assert all(name == row.name for name, row in LIMITS.items())
+
+
+def test_the_page_is_fresh() -> None:
+    """docs/limits.md is what the registry says."""
+    assert (_ROOT / "docs/limits.md").read_text() == page()
