@@ -9,6 +9,11 @@ def now() -> datetime:
     return present.replace(microsecond=present.microsecond // 1000 * 1000)
 
 
+def at(seconds: float) -> datetime:
+    """The moment of so many Unix seconds."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
 def to_wire(moment: datetime) -> str:
     """`2026-01-01T00:00:00.000Z`. A naive time is a bug: ValueError."""
     if moment.tzinfo is None:

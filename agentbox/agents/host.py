@@ -8,6 +8,7 @@ from pathlib import Path
 import structlog
 
 from agentbox.adapters.errors import AdapterError
+from agentbox.agents.approvals.book import Approvals
 from agentbox.agents.config import HostConfig
 from agentbox.agents.denials import Denials
 from agentbox.agents.entry import Entry
@@ -29,6 +30,7 @@ class Host:
         self.on_ended: Callable[[Entry, Path], None] = _nobody
         self.entries: dict[str, Entry] = {}  # every agent that is known, by id
         self.denials = Denials(self.save_all, self.entries)
+        self.approvals = Approvals(store, lambda one: self.save_all((), (one,)))
         self.reviews = Reviews(config.paths, config.state / "reviews", lambda one: self.save_all((), (one,)))
         self._untold: tuple[Happening, ...] = ()
         self._unsaved: dict[str, Entry] = {}

@@ -10,6 +10,7 @@ from agentbox.adapters.orchestrator.contract import AgentFilter, AgentHandle, Ag
 from agentbox.adapters.wire import from_wire
 from agentbox.agents import uses
 from agentbox.agents.admitting import Asker
+from agentbox.agents.approvals import methods as approvals
 from agentbox.agents.flows import Flow
 from agentbox.agents.life import Life
 from agentbox.agents.review import methods as review
@@ -206,6 +207,7 @@ METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = 
     "denials.read": denials,
     "canaries.read": canaries,
     **review.METHODS,
+    **approvals.METHODS,
     "ping": ping,
     "shutdown": shutdown,
 }

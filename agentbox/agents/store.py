@@ -31,6 +31,7 @@ MIGRATIONS = (
     ) STRICT;
     CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
     """,
+    "CREATE TABLE approvals (id TEXT PRIMARY KEY, asked REAL NOT NULL, row TEXT NOT NULL) STRICT;",
 )
 
 
@@ -106,6 +107,20 @@ class Store:
             for one in happened:
                 values = (uuid7(), moment, one.type, one.agent_id, json.dumps(one.data))
                 db.execute("INSERT INTO record (id, at, type, agent_id, data) VALUES (?, ?, ?, ?, ?)", values)
+
+        await self._database.write(job)
+
+    async def approvals(self) -> list[dict[str, Any]]:
+        """Every approval that is kept, oldest first."""
+        return [json.loads(row[0]) for row in await self._read("SELECT row FROM approvals ORDER BY id")]
+
+    async def keep_approval(self, approval_id: str, asked: float, row: Mapping[str, Any]) -> None:
+        """An approval as it is now; those of more than a day before it are dropped."""
+        values = (approval_id, asked, json.dumps(row))
+
+        def job(db: apsw.Connection) -> None:
+            db.execute("INSERT OR REPLACE INTO approvals VALUES (?, ?, ?)", values)
+            db.execute("DELETE FROM approvals WHERE asked < ?", (asked - 24 * 3600,))
 
         await self._database.write(job)
 

@@ -12,6 +12,7 @@ from agentbox.adapters.memory.contract import MemoryEntry
 from agentbox.adapters.orchestrator.contract import RECORDS as AGENT_RECORDS
 from agentbox.adapters.orchestrator.contract import AgentInfo
 from agentbox.adapters.wire import JsonObj, JsonValue, Record, record
+from agentbox.api.approval_records import RECORDS as APPROVAL_RECORDS
 from agentbox.api.records import RECORDS as BODY_RECORDS
 from agentbox.api.review_records import RECORDS as REVIEW_RECORDS
 from agentbox.api.tasks.records import TaskBody
@@ -150,7 +151,7 @@ class PageTask(Record):
 
 NAMES: Mapping[str, Any] = {
     **BEAD_RECORDS, **MEMORY_RECORDS, **EVENT_RECORDS, **AGENT_RECORDS, **BODY_RECORDS, **TOKEN_RECORDS,
-    **MESH_RECORDS, **OUTBOX_RECORDS, **REVIEW_RECORDS,
+    **MESH_RECORDS, **OUTBOX_RECORDS, **REVIEW_RECORDS, **APPROVAL_RECORDS,
     **{kind.__name__: kind for kind in (Live, Ready, HealthReport, Meta, BootReport, Problem, TaskBody, Task, Submitted)},
     "Page[Bead]": Page[Bead], "Page[AgentInfo]": Page[AgentInfo], "Page[Task]": PageTask,
     "Page[MemoryEntry]": Page[MemoryEntry], "Page[MeshSession]": Page[MeshSession],

@@ -22,6 +22,7 @@ _TITLES = {
     "agents": "Agents",
     "tasks": "Tasks",
     "reviews": "Reviews",
+    "approvals": "Approvals",
     "tokens": "Tokens",
     "mesh": "Mesh",
 }

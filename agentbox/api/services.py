@@ -9,6 +9,7 @@ from agentbox.api.access import Access
 from agentbox.api.boot_facts import BootFacts
 from agentbox.api.box_metrics import BoxMetrics
 from agentbox.api.drain import Drain
+from agentbox.api.following import Followers
 from agentbox.api.http_metrics import HttpMetrics
 from agentbox.api.membership import Membership
 from agentbox.api.rates import Rates
@@ -50,12 +51,14 @@ class Services:
     watch: "Watch" = field(init=False)
     drift: "DriftWatch" = field(init=False)
     drain: Drain = field(init=False)
+    followers: Followers = field(init=False)
     rates: Rates = field(default_factory=Rates)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self.drain = Drain(self)
+        self.followers = Followers(self)
 
     @property
     def uptime(self) -> float:

@@ -38,6 +38,7 @@ VERBS: dict[str, str] = {
     "agent": "agents: list, show, spawn, stop, logs, attach, revoke",
     "task": "tasks: submit, list, show, stop, logs",
     "review": "what agents changed: list, show, commit, discard",
+    "approvals": "actions that wait for you: list, show, approve, deny",
     "token": "named tokens of the API: create, list, revoke",
     "secrets": "what programs of the box need and nobody may read: set, list, remove",
     "mesh": "the federation: status, join, outbox",

@@ -12,7 +12,7 @@ import httpx
 from agentbox.client.aio_admin import AsyncMeshClient, AsyncTokensClient
 from agentbox.client.aio_agents import AsyncAgentsClient
 from agentbox.client.aio_beads import AsyncBeadsClient, AsyncEventsClient
-from agentbox.client.aio_reviews import AsyncReviewsClient
+from agentbox.client.aio_reviews import AsyncApprovalsClient, AsyncReviewsClient
 from agentbox.client.aio_slots import AsyncMemoryClient, AsyncPodsClient
 from agentbox.client.calls import LIMITS, Call, base_headers, call_of, checked, data_of, error_of
 from agentbox.client.errors import ApiError, unreachable
@@ -51,6 +51,7 @@ class AsyncBoxClient:
         self.events = AsyncEventsClient(self)
         self.tokens = AsyncTokensClient(self)
         self.reviews = AsyncReviewsClient(self)
+        self.approvals = AsyncApprovalsClient(self)
         self.mesh = AsyncMeshClient(self)
 
     async def __aenter__(self) -> Self:

@@ -16,7 +16,7 @@ from agentbox.client.calls import LIMITS, Call, base_headers, call_of, checked, 
 from agentbox.client.errors import ApiError, unreachable
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
 from agentbox.client.resume import ENDED_EARLY, QUIET_SECONDS, RETRY_SECONDS, Resume
-from agentbox.client.reviews import ReviewsClient
+from agentbox.client.reviews import ApprovalsClient, ReviewsClient
 from agentbox.client.slots import MemoryClient, PodsClient
 from agentbox.client.sse import SseEvent, SseParser
 from agentbox.client.task_call import log_of, task_body
@@ -51,6 +51,7 @@ class BoxClient:
         self.events = EventsClient(self)
         self.tokens = TokensClient(self)
         self.reviews = ReviewsClient(self)
+        self.approvals = ApprovalsClient(self)
         self.mesh = MeshClient(self)
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What agents changed, and the decision on it, synchronously: `BoxClient.reviews`."""
+"""What agents changed, and the decision on it, synchronously: `BoxClient.reviews` and `.approvals`."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -33,3 +33,26 @@ class ReviewsClient:
         """For good."""
         done: Mapping[str, Any] = self._box.call("discard_review", {"agent_id": agent_id})
         return done
+
+
+class ApprovalsClient:
+    """Actions of agents that wait for a person. Raises ApiError, BoxUnreachable."""
+
+    def __init__(self, box: "BoxClient") -> None:
+        self._box = box
+
+    def list(self) -> Sequence[Mapping[str, Any]]:
+        """What waits, and what was decided in the last day; oldest first."""
+        found: Sequence[Mapping[str, Any]] = self._box.call("list_approvals")["items"]
+        return found
+
+    def get(self, approval_id: str) -> Mapping[str, Any]:
+        """One of them."""
+        found: Mapping[str, Any] = self._box.call("get_approval", {"id": approval_id})
+        return found
+
+    def decide(self, approval_id: str, verdict: str, reason: str = "") -> Mapping[str, Any]:
+        """`verdict`: approve or deny. ApiError with status 409 when it is decided already."""
+        body = {"verdict": verdict, "reason": reason}
+        found: Mapping[str, Any] = self._box.call("decide_approval", {"id": approval_id}, body=body)
+        return found

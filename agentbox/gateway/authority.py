@@ -2,7 +2,8 @@
 nobody holds anything."""
 
 import asyncio
-from typing import Literal, Protocol
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
 
 from agentbox.grants.standing import Standing
 from agentbox.manifest.patterns import Scope
@@ -40,6 +41,20 @@ class Authority(Protocol):
     ) -> None:
         """Takes one use of the right that allows it; without `take` it only asks, for what took its use before and is under
         way. Raises Refused. Values as in `Policy.decide`."""
+        ...
+
+    async def approve(
+        self,
+        who: Standing,
+        kind: str,
+        value: str,
+        parameters: Mapping[str, Any],
+        words: str = "",
+        *,
+        hold: bool = False,
+    ) -> None:
+        """Returns when a person has approved that action with those parameters, for this one use; with `hold` for the next
+        one. `kind`: tool, host or spawn; `words`: what the agent says of it. Raises Refused (rule `approval <kind>`): denied, too late, nobody there to ask, or asked too often."""
         ...
 
     def revoked(self, who: Standing) -> "asyncio.Future[None]":

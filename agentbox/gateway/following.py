@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterError, PermissionDenied
+from agentbox.adapters.errors import AdapterError, PermissionDenied, ValidationError
 from agentbox.adapters.orchestrator.local_process import connect
 from agentbox.adapters.orchestrator.rpc_client import RpcClient
 from agentbox.gateway.authority import Layer, Refused
@@ -25,6 +25,7 @@ from agentbox.settings import Paths
 log = structlog.get_logger()
 _CONNECT_SECONDS = 10.0
 _CALL_SECONDS = 5.0
+_APPROVAL_SECONDS = 120.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds between two tries to connect, doubling
 
 _Life = tuple[str, int]  # agent, generation
@@ -105,6 +106,32 @@ class Following:
             await self._use(now, rule, asked)
             self._current(who, rule)  # it may have ended while agent-host counted
 
+    async def approve(
+        self,
+        who: Standing,
+        kind: str,
+        value: str,
+        parameters: Mapping[str, Any],
+        words: str = "",
+        *,
+        hold: bool = False,
+    ) -> None:
+        """Waits as long as agent-host does. Raises Refused."""
+        rule = f"approval {kind}"
+        now = self._current(who, rule)
+        asked = {
+            "agent_id": who.agent_id, "generation": who.generation, "kind": kind, "value": value,
+            "parameters": dict(parameters), "words": words, "hold": hold,
+        }  # fmt: skip
+        seconds = float(now.limits.get("approval_timeout_seconds", _APPROVAL_SECONDS)) + _CALL_SECONDS
+        try:
+            await self._call("approval.ask", asked, seconds)
+        except (PermissionDenied, ValidationError) as error:
+            raise Refused(rule, error.message) from error
+        except (AdapterError, ConnectionError) as error:
+            raise Refused(rule, "nobody can be asked: agent-host does not answer") from error
+        self._current(who, rule)  # it may have ended while it waited
+
     def revoked(self, who: Standing) -> "asyncio.Future[None]":
         """The same future for every caller, and a new one after it is done: take it before `check`, and check again when it
         is done."""
@@ -133,10 +160,10 @@ class Following:
         except (AdapterError, ConnectionError) as error:
             raise Refused(rule, "uses cannot be counted: agent-host does not answer") from error
 
-    async def _call(self, name: str, params: Mapping[str, Any]) -> Any:
+    async def _call(self, name: str, params: Mapping[str, Any], seconds: float = _CALL_SECONDS) -> Any:
         if (client := self._client) is None:
             raise ConnectionError("agent-host is not followed")
-        return await client.call(name, params, Deadline.after(_CALL_SECONDS))
+        return await client.call(name, params, Deadline.after(seconds))
 
     async def _take(self, client: RpcClient) -> None:
         subscription = await client.subscribe("standing.follow", {}, Deadline.after(_CONNECT_SECONDS))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from agentbox.routes.agents import AGENTS, TASKS
+from agentbox.routes.approvals import APPROVALS
 from agentbox.routes.beads import BEADS
 from agentbox.routes.box import BOX
 from agentbox.routes.events import EVENTS
@@ -13,7 +14,19 @@ from agentbox.routes.reviews import REVIEWS
 from agentbox.routes.route import Route
 from agentbox.routes.tokens import TOKENS
 
-ROUTES: tuple[Route, ...] = (*BOX, *BEADS, *PODS, *MEMORY, *EVENTS, *AGENTS, *TASKS, *REVIEWS, *TOKENS, *MESH)
+ROUTES: tuple[Route, ...] = (
+    *BOX,
+    *BEADS,
+    *PODS,
+    *MEMORY,
+    *EVENTS,
+    *AGENTS,
+    *TASKS,
+    *REVIEWS,
+    *APPROVALS,
+    *TOKENS,
+    *MESH,
+)
 BY_NAME: Mapping[str, Route] = {route.name: route for route in ROUTES}
 
 # Scopes that a token may hold (slots.md 5). `admin` holds all but `core`; `core` is of per-boot tokens only, `mesh:session` of

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -92,6 +92,18 @@ class Standings:
     ) -> None:
         if not allowing(self.held[who.token_sha256].rights, scope, operation, value, method=method, path=path):
             raise Refused(f"{scope} {operation}", f"no right of the agent allows {scope} {operation} here")
+
+    async def approve(
+        self,
+        who: Standing,
+        kind: str,
+        value: str,
+        parameters: Mapping[str, Any],
+        words: str = "",
+        *,
+        hold: bool = False,
+    ) -> None:
+        raise Refused(f"approval {kind}", "no test of models asks")
 
     def revoked(self, who: Standing) -> "asyncio.Future[None]":
         return self._cuts.setdefault(who.agent_id, asyncio.get_running_loop().create_future())

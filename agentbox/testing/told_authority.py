@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,8 @@ class ToldAuthority:
 
     def __init__(self) -> None:
         self.refusals: list[tuple[str, Layer, str]] = []
+        self.asked: list[tuple[str, str, str, dict[str, Any]]] = []
+        self.approves = False
         self._lives: dict[str, Standing] = {}
         self._cuts: dict[str, asyncio.Future[None]] = {}
 
@@ -70,6 +72,21 @@ class ToldAuthority:
         now = self._lives.get(who.agent_id)
         if now is None or not allowing(now.rights, scope, operation, value, method=method, path=path):
             raise Refused(f"{scope} {operation}", f"no right of the agent allows {scope} {operation} here")
+
+    async def approve(
+        self,
+        who: Standing,
+        kind: str,
+        value: str,
+        parameters: Mapping[str, Any],
+        words: str = "",
+        *,
+        hold: bool = False,
+    ) -> None:
+        """Nobody is there to ask, unless `approves` says so. Raises Refused."""
+        self.asked.append((who.agent_id, kind, value, dict(parameters)))
+        if not self.approves:
+            raise Refused(f"approval {kind}", "it waits for an approval, and none was given")
 
     def revoked(self, who: Standing) -> "asyncio.Future[None]":
         """Done at the next `give` or `end`."""

@@ -112,6 +112,16 @@ class OverRpc(Adapter):
         """A method of the peer's that is no part of the contract. Raises NotFound where it has none of that name."""
         return await self._call(method, params, seconds)
 
+    async def follow_approvals(self) -> None:
+        """Somebody who may decide follows the events, as long as this waits. Raises what the connection ends with."""
+        subscription = await self._opened().subscribe("approval.follow", {}, self._deadline(None))
+        try:
+            async with contextlib.aclosing(subscription.items()) as items:
+                async for _ in items:
+                    continue
+        finally:
+            subscription.close()
+
     async def _call(self, method: str, params: dict[str, Any], seconds: float | None = None) -> Any:
         return await self._opened().call(method, params, self._deadline(seconds))
 

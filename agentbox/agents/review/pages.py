@@ -4,7 +4,6 @@ import os
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +25,7 @@ def summary(review: Review) -> dict[str, Any]:
     counts = {what: sum(one.what == what for one in review.changes) for what in ("added", "modified", "deleted")}
     return {
         "agent_id": review.agent_id, "name": visible(review.name), "digest": review.digest, **counts,
-        "sealed_at": clock.to_wire(datetime.fromtimestamp(review.sealed_at, UTC)),
+        "sealed_at": clock.to_wire(clock.at(review.sealed_at)),
         "runs_by_itself": sum(bool(one.runs) for one in review.changes), "left_out": len(review.left_out),
     }  # fmt: skip
 

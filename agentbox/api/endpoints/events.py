@@ -9,6 +9,7 @@ from agentbox.adapters.wire import to_wire
 from agentbox.api.bindings import bound_source
 from agentbox.api.call import MAX_CURSOR, Call
 from agentbox.api.cloudevents import MEDIA_TYPES, delivered, events_of
+from agentbox.api.following import SCOPE
 from agentbox.api.naming import check_type, own_or_admin
 from agentbox.api.problems import invalid
 from agentbox.api.records import Appended, EventsBody, Head, VerifyBody
@@ -108,4 +109,5 @@ async def stream(call: Call) -> EventStream:
         async for event in events.subscribe(since=since, flt=flt):
             yield SentEvent(str(event.seq), event.type, to_wire(event))
 
-    return EventStream(sent())
+    leave = call.services.followers.come() if call.caller.holds(SCOPE) else None
+    return EventStream(sent()) if leave is None else EventStream(sent(), close=leave)

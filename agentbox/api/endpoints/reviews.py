@@ -1,8 +1,7 @@
 """Reviews over HTTP. Who runs the agents keeps their branches, and decides; this passes it on."""
 
-from agentbox.adapters.errors import SlotUnavailable
-from agentbox.adapters.orchestrator.over_rpc import OverRpc
 from agentbox.api.call import MAX_CURSOR, Call
+from agentbox.api.following import keeper
 from agentbox.api.reply import Reply
 from agentbox.api.review_records import CommitBody, Committed, Discarded, ReviewPage, Reviews
 
@@ -12,33 +11,24 @@ _COMMIT_SECONDS = 600.0  # a large review is written, and what it replaces is re
 
 
 async def list_reviews(call: Call) -> Reply:
-    return Reply(Reviews.from_wire(await _keeper(call).ask("review.list", {})))
+    return Reply(Reviews.from_wire(await keeper(call.services).ask("review.list", {})))
 
 
 async def show(call: Call) -> Reply:
     at, limit = call.integer("at", 0, 0, MAX_CURSOR), call.integer("limit", PAGE, 1, MOST_ON_A_PAGE)
     asked = {"agent_id": call.parameters["agent_id"], "at": at, "limit": limit}
-    return Reply(ReviewPage.from_wire(await _keeper(call).ask("review.show", asked)))
+    return Reply(ReviewPage.from_wire(await keeper(call.services).ask("review.show", asked)))
 
 
 async def commit(call: Call) -> Reply:
     """409 names the conflicts; 412 the digest that there is."""
     asked = {"digest": call.record(CommitBody).digest, **_who(call)}
-    return Reply(Committed.from_wire(await _keeper(call).ask("review.commit", asked, _COMMIT_SECONDS)))
+    return Reply(Committed.from_wire(await keeper(call.services).ask("review.commit", asked, _COMMIT_SECONDS)))
 
 
 async def discard(call: Call) -> Reply:
-    return Reply(Discarded.from_wire(await _keeper(call).ask("review.discard", _who(call), _COMMIT_SECONDS)))
+    return Reply(Discarded.from_wire(await keeper(call.services).ask("review.discard", _who(call), _COMMIT_SECONDS)))
 
 
 def _who(call: Call) -> dict[str, str]:
     return {"agent_id": call.parameters["agent_id"], "by": call.caller.principal}
-
-
-def _keeper(call: Call) -> OverRpc:
-    serving = call.services.container.serving("orchestrator")
-    if isinstance(serving, OverRpc) and "review" in serving.capabilities:
-        return serving
-    raise SlotUnavailable(
-        "cannot use reviews: nothing here keeps branches", slot="orchestrator", impl=serving.impl, since=None
-    )

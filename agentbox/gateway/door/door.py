@@ -13,10 +13,11 @@ from agentbox.gateway.door.hello import hello
 from agentbox.gateway.door.specials import SPECIALS
 from agentbox.gateway.door.tools import BY_AGENT_METHOD, BY_METHOD, BY_NAME, TOOLS, Tool
 from agentbox.grants.standing import Standing
-from agentbox.manifest.patterns import Scope, parse
+from agentbox.manifest.patterns import PatternError, Scope, parse
 from agentbox.supervision.secrets import read_secret
 
 Arguments = Mapping[str, Any]
+_SCOPES: Final[Mapping[str, Scope]] = {"tool": "tool", "spawn": "agent", "host": "net"}  # what a pattern is of
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,), "integer": (int,), "number": (int, float), "object": (dict,), "array": (list,),
 }  # fmt: skip
@@ -69,9 +70,7 @@ class Door:
         if method == "identity.sign":
             raise DoorError(errors.NOT_YET, errors.NO_IDENTITY, code="identity-disabled")
         if method == "approval.request":
-            raise DoorError(
-                errors.NOT_YET, "cannot ask: this release has no approvals at the door yet", code="approval-disabled"
-            )
+            return await self._request(who, given)
         raise DoorError(errors.UNKNOWN, "there is no such method; hello lists them all", code="not-found")
 
     def tools(self, who: Standing) -> list[dict[str, Any]]:
@@ -83,7 +82,11 @@ class Door:
     async def run(self, who: Standing, tool: Tool, given: Arguments) -> Any:
         """A slot method, under the scope `tool`."""
         _fits(tool, given)
-        _unasked(who, "tool", tool.name)
+        if _waits(who, "tool", tool.name):
+            await self.authority.check(
+                who, "tool", "call", tool.name, take=False
+            )  # nobody is asked for what is refused
+            await self.authority.approve(who, "tool", tool.name, given)
         await self.authority.check(who, "tool", "call", tool.name)
         return await self._do(who, tool, given)
 
@@ -103,7 +106,9 @@ class Door:
                     "agent spawn",
                     f"cannot start {given['name'][:64]!r}: the manifest does not name it in this agent's children",
                 )
-            _unasked(who, "spawn", given["name"])
+            if _waits(who, "spawn", given["name"]):
+                await self.authority.check(who, "agent", "spawn", given["name"], take=False)
+                await self.authority.approve(who, "spawn", given["name"], given)
             await self.authority.check(who, "agent", "spawn", given["name"])
         elif tool.special in ("send", "recv", "terminate"):
             info = await self.api.call(who, "get_agent", {"id": given["id"]})
@@ -121,6 +126,18 @@ class Door:
         if tool.name.startswith("memory/"):
             path, body = _in_namespace(tool, own, path, body)
         return await self.api.call(who, tool.route, path, query=query, body=body)
+
+    async def _request(self, who: Standing, given: Arguments) -> Any:
+        """Asks ahead, with words for the person who decides; good for one use of exactly that action, for two minutes."""
+        kind, value, reason = (given.get(name, "") for name in ("kind", "value", "reason"))
+        parameters = given.get("parameters", {})
+        texts = all(isinstance(one, str) for one in (kind, value, reason))
+        if set(given) - {"kind", "value", "parameters", "reason"} or not texts or not isinstance(parameters, dict):
+            raise errors.params("approval.request takes kind, value and reason, texts, and parameters, an object")
+        if not _waits(who, kind, value):
+            raise errors.params("no such action of this agent waits for an approval; hello lists them")
+        await self.authority.approve(who, kind, value, parameters, reason, hold=True)
+        return {"approved": True}
 
     def _secret(self, who: Standing, given: Arguments) -> Any:
         name = given.get("name")
@@ -159,12 +176,14 @@ def _none(given: Arguments) -> None:
         raise errors.params("this method takes no params")
 
 
-def _unasked(who: Standing, kind: str, value: str) -> None:
-    """Raises DoorError for an action that waits for an approval: nobody gave one."""
-    scope: Scope = "agent" if kind == "spawn" else "tool"
+def _waits(who: Standing, kind: str, value: str) -> bool:
+    """Whether that action waits for an approval."""
+    scope = _SCOPES.get(kind)
     waits = [text.partition(":")[2] for text in who.approval_required if text.startswith(f"{kind}:")]
-    if any(parse(scope, text).matches(value) for text in waits):
-        raise errors.denied(f"approval {kind}", f"cannot do {value}: it waits for an approval, and none was given")
+    try:
+        return scope is not None and any(parse(scope, text).matches(value) for text in waits)
+    except PatternError:  # a value that no rule can be about
+        return False
 
 
 def _held(who: Standing, tool: Tool) -> bool:

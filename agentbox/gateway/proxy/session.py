@@ -174,12 +174,13 @@ class Session:
 
     async def _allowed(self, who: Standing, target: Target, method: str, path: str, *, take: bool) -> None:
         waits = [text.removeprefix("host:") for text in who.approval_required if text.startswith("host:")]
-        if any(HostPattern.parse(text).matches(target.value) for text in waits):
-            raise Sorry(
-                403, "approval host", f"cannot reach {target.value}: it waits for an approval, and none was given"
-            )
+        authority = self._proxy.authority
         try:
-            await self._proxy.authority.check(who, "net", "connect", target.value, method=method, path=path, take=take)
+            if take and any(HostPattern.parse(text).matches(target.value) for text in waits):
+                await authority.check(who, "net", "connect", target.value, method=method, path=path, take=False)
+                asked = {"target": target.value, "method": method, "path": path}
+                await authority.approve(who, "host", target.value, asked)
+            await authority.check(who, "net", "connect", target.value, method=method, path=path, take=take)
         except Refused as refused:
             what = f"{method} {path} of {target.value}" if method else target.value
             hint = "An operator grants it with a net rule of the agent's policy, below egress.allow."

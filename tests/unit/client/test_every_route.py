@@ -24,7 +24,8 @@ METHODS = {
     "mesh_register": "mesh.register", "mesh_heartbeat": "mesh.heartbeat", "mesh_deregister": "mesh.deregister", "mesh_sessions": "mesh.sessions",
     "mesh_session": "mesh.session", "mesh_evict": "mesh.evict", "mesh_status": "mesh.status", "mesh_join": "mesh.join",
     "list_reviews": "reviews.list", "show_review": "reviews.show", "commit_review": "reviews.commit",
-    "discard_review": "reviews.discard", "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",
+    "discard_review": "reviews.discard", "list_approvals": "approvals.list", "get_approval": "approvals.get",
+    "decide_approval": "approvals.decide", "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",
 }  # fmt: skip
 
 

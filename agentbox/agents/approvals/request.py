@@ -1,0 +1,68 @@
+"""One action that waits, or waited, for a decision."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal, Self
+
+from agentbox import clock
+from agentbox.agents.review.shown import visible
+
+State = Literal["waiting", "approved", "denied", "used"]
+KINDS: Final = ("tool", "host", "spawn")
+MOST_SHOWN: Final = 16 << 10  # characters of the parameters as JSON; what cannot be shown whole is denied
+
+
+@dataclass(kw_only=True)
+class Request:
+    """Mutable: it is decided once. Times in Unix seconds. `parameters` are those with which the action is taken, `words` what
+    the agent says about it. `by`: who decided, "" for the box itself."""
+
+    id: str
+    agent_id: str
+    name: str
+    kind: str
+    value: str
+    parameters: Mapping[str, Any]
+    words: str = ""
+    asked: float
+    expires: float
+    state: State = "waiting"
+    decided: float = 0.0
+    by: str = ""
+    reason: str = ""
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.digest = digest_of(self.agent_id, self.kind, self.value, self.parameters)
+
+    def to_row(self) -> dict[str, Any]:
+        """Plain data for agents.db."""
+        return asdict(self)
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The inverse of `to_row`."""
+        return cls(**{name: value for name, value in row.items() if name != "digest"})
+
+    def shown(self) -> dict[str, Any]:
+        """As callers see it: what the agent chose is escaped, and its words are quoted."""
+        return {
+            "id": self.id, "agent_id": self.agent_id, "name": visible(self.name), "kind": self.kind,
+            "value": visible(self.value), "parameters": visible(spelled(self.parameters)), "digest": self.digest,
+            "words": f"\u201c{visible(self.words)}\u201d" if self.words else "", "state": self.state, "by": self.by,
+            "reason": visible(self.reason), "asked_at": clock.to_wire(clock.at(self.asked)),
+            "expires_at": clock.to_wire(clock.at(self.expires)),
+            "decided_at": clock.to_wire(clock.at(self.decided)) if self.decided else None,
+        }  # fmt: skip
+
+
+def digest_of(agent_id: str, kind: str, value: str, parameters: Mapping[str, Any]) -> str:
+    """SHA-256 over who does what with which parameters."""
+    return hashlib.sha256(json.dumps([agent_id, kind, value, parameters], sort_keys=True).encode("ascii")).hexdigest()
+
+
+def spelled(parameters: Mapping[str, Any]) -> str:
+    """The parameters as a person reads them."""
+    return json.dumps(parameters, sort_keys=True, ensure_ascii=False)

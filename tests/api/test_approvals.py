@@ -1,0 +1,119 @@
+"""From an action that waits to the operator's verdict, over a real API and agent-host."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from commandline import agentbox
+from helpers import sh, until
+
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import PermissionDenied
+from agentbox.adapters.orchestrator.local_process import connect
+from agentbox.client import ApiError, BoxClient
+from agentbox.testing.api_box import ApiBox
+
+
+@pytest.fixture
+def agent(client: BoxClient) -> Iterator[str]:
+    """The id of an agent that runs."""
+    made = client.agents.spawn(sh("sleep 600"))
+    yield made.agent_id
+    client.agents.terminate(made.agent_id, made.generation)
+
+
+@contextmanager
+def following(box: ApiBox, token: str | None = None) -> Iterator[None]:
+    """Somebody follows the events."""
+    leave = threading.Event()
+
+    def read() -> None:
+        with box.client() if token is None else box.client(token) as client:
+            for _ in client.events.stream(since=-1):
+                if leave.is_set():
+                    return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    yield
+    leave.set()
+    with box.client() as client:
+        client.events.append({"type": "test.leave", "data": {}})
+    reader.join(20)
+    assert not reader.is_alive()
+
+
+def ask(box: ApiBox, agent: str, value: str) -> None:
+    """As the gateway asks. Raises PermissionDenied."""
+
+    async def asked() -> None:
+        client, _ = await connect(box.paths, Deadline.after(5))
+        params = {"kind": "tool", "value": value, "parameters": {"path": "a\x1b[2J"}, "words": "please\u202e"}
+        try:
+            await client.call("approval.ask", {"agent_id": agent, "generation": 1, **params}, Deadline.after(30))
+        finally:
+            await client.close()
+
+    asyncio.run(asked())
+
+
+def until_asked(box: ApiBox, client: BoxClient, agent: str, value: str) -> tuple[ThreadPoolExecutor, str]:
+    """Asks until somebody is there, and returns who asks and the id that waits."""
+    pool = ThreadPoolExecutor(1)
+
+    def waits() -> str:
+        asking = pool.submit(ask, box, agent, value)
+        until(lambda: asking.done() or _waiting(client))
+        return "" if asking.done() else _waiting(client)[0]
+
+    return pool, until(waits, 20)
+
+
+def _waiting(client: BoxClient) -> list[str]:
+    return [one["id"] for one in client.approvals.list() if one["state"] == "waiting"]
+
+
+def test_nobody_follows(box: ApiBox, client: BoxClient, agent: str) -> None:
+    """Denied at once; somebody who follows without the scope changes nothing."""
+    with pytest.raises(PermissionDenied, match="nobody who may decide"):
+        ask(box, agent, "pod/read")
+    token = client.tokens.create("reader", ["events:read", "approvals:read"])["value"]
+    with following(box, token), pytest.raises(PermissionDenied, match="nobody who may decide"):
+        ask(box, agent, "pod/list")
+
+
+def test_approve_and_deny(box: ApiBox, client: BoxClient, agent: str) -> None:
+    """On the command line: what is asked is shown escaped, decided once (exit 7 afterwards), and journalled."""
+    with following(box):
+        pool, waiting = until_asked(box, client, agent, "pod/write")
+        shown = agentbox(box, "approvals", "show", waiting).stdout.decode()
+        assert "\\\\u001b[2J" in shown or "\\u001b[2J" in shown
+        assert "\u201cplease\\u202e\u201d" in shown
+        assert waiting in agentbox(box, "approvals", "list").stdout.decode()
+        assert agentbox(box, "approvals", "approve", "--reason", "fine", waiting).returncode == 0
+        until(lambda: client.approvals.get(waiting)["state"] == "used")
+        assert agentbox(box, "approvals", "deny", waiting).returncode == 7
+        pool.shutdown()
+        pool, waiting = until_asked(box, client, agent, "pod/delete")
+        assert agentbox(box, "approvals", "deny", "--reason", "no", waiting).returncode == 0
+        pool.shutdown()
+        with pytest.raises(PermissionDenied, match="less than 10 minutes"):
+            ask(box, agent, "pod/delete")
+        every = client.call("read_events", query={"limit": 1000, "types": "approval.decided"})["events"]
+        said = [
+            (one["data"]["by"], one["data"]["verdict"], one["data"]["reason"]) for one in every if one["data"]["by"]
+        ]
+        assert said == [("urn:agentbox:operator", "approve", "fine"), ("urn:agentbox:operator", "deny", "no")]
+
+
+def test_scopes(client: BoxClient, box: ApiBox) -> None:
+    """Reading does not decide."""
+    token = client.tokens.create("reader", ["approvals:read", "agents:write"])["value"]
+    with box.client(token) as reader:
+        assert reader.approvals.list() is not None
+        with pytest.raises(ApiError) as caught:
+            reader.approvals.decide("01a1ff68-00ce-7519-a926-6cefa34c525a", "approve")
+    assert (caught.value.status, caught.value.problem["scope"]) == (403, "approvals:write")

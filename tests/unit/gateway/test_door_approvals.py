@@ -1,0 +1,62 @@
+"""What waits for a person at the door."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from agentbox.testing.gateway_room import Room
+from agentbox.testing.told_authority import right
+
+WAITS = ("tool:pod/*", "spawn:helper", "host:*.example.com")
+
+
+@pytest.fixture
+def asks(room: Room) -> Any:
+    """Calls the door as an agent that must ask for three kinds of action."""
+    rights = [right("tool", "call", "pod/read"), right("agent", "spawn", "*")]
+    room.authority.add("asks", "a-token", rights, approval_required=WAITS, children=("helper",))
+
+    async def call(method: str, **params: Any) -> Any:
+        async with httpx.AsyncClient(trust_env=False, timeout=20) as http:
+            answer = await http.post(
+                f"http://127.0.0.1:{room.port}/rpc", headers={"Authorization": "Bearer a-token"},
+                json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params},
+            )  # fmt: skip
+        found = answer.json()
+        return found.get("result") or found["error"].get("data", {}).get("code", "failed")
+
+    return call
+
+
+async def test_a_person_is_asked_with_the_real_parameters(room: Room, asks: Any) -> None:
+    """Denied while nobody approves; then it goes on, here to an API that is not there."""
+    assert await asks("pod.read", path="x") == "permission-denied"
+    assert await asks("agent.spawn", name="helper") == "permission-denied"
+    assert room.authority.asked == [
+        ("asks", "tool", "pod/read", {"path": "x"}),
+        ("asks", "spawn", "helper", {"name": "helper"}),
+    ]
+    room.authority.approves = True
+    assert await asks("pod.read", path="x") == "failed"
+
+
+async def test_nobody_is_asked_for_what_is_refused_anyway(room: Room, asks: Any) -> None:
+    """A right comes first."""
+    assert await asks("pod.write", path="x", content="y") == "permission-denied"
+    assert room.authority.asked == []
+
+
+async def test_asked_ahead(room: Room, asks: Any) -> None:
+    """For what waits, in its own words; anything else is no question."""
+    room.authority.approves = True
+    request = {"parameters": {"path": "z"}, "reason": "to keep it"}
+    assert await asks("approval.request", kind="tool", value="pod/read", **request) == {"approved": True}
+    assert await asks("approval.request", kind="host", value="a.example.com:443", **request) == {"approved": True}
+    for wrong in (
+        {"kind": "tool", "value": "bead/create"}, {"kind": "host", "value": "\x00"}, {"kind": "other", "value": "x"},
+        {"kind": 1, "value": "pod/read"}, {"kind": "tool", "value": "pod/read", "parameters": []},
+        {"kind": "tool", "value": "pod/read", "more": 1},
+    ):  # fmt: skip
+        assert await asks("approval.request", **wrong) == "validation"
+    assert len(room.authority.asked) == 2
