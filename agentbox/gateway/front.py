@@ -9,22 +9,27 @@ from collections.abc import Callable
 from typing import Literal
 
 LINE_SECONDS = 5.0  # in which the target of the first request must have begun
+SILENT = 256  # connections whose first line has not begun
 _LONGEST_METHOD = 32  # bytes; a longer one is for the parser to refuse
 
 Make = Callable[[], asyncio.Protocol]
 
 
 class Front(asyncio.Protocol):
-    """Gives the connection to what `http` or `proxy` makes, with all that was said so far."""
+    """Gives the connection to what `http` or `proxy` makes, with all that was said so far. `silent` holds those that have
+    not said yet: one too many takes the place of the oldest."""
 
-    def __init__(self, http: Make, proxy: Make) -> None:
-        self._http, self._proxy = http, proxy
+    def __init__(self, http: Make, proxy: Make, silent: "dict[Front, None]") -> None:
+        self._http, self._proxy, self._silent = http, proxy, silent
         self._said = b""
         self._transport: asyncio.Transport | None = None
         self._clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
+        self._silent[self] = None
+        if len(self._silent) > SILENT:
+            next(iter(self._silent)).cut()
         self._clock = asyncio.get_running_loop().call_later(LINE_SECONDS, transport.abort)
 
     def data_received(self, data: bytes) -> None:
@@ -42,7 +47,14 @@ class Front(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
 
+    def cut(self) -> None:
+        """At once."""
+        self._forget()
+        if self._transport is not None:
+            self._transport.abort()
+
     def _forget(self) -> None:
+        self._silent.pop(self, None)
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None

@@ -37,6 +37,7 @@ class Server:
             absent("models", "[providers] names no endpoint that is enabled") if self.models is None else self.models
         )
         app = App({"/rpc": RpcApp(self._door), "/mcp": McpApp(self._door), "/llm": llm})
+        self._silent: dict[Front, None] = {}
         tenants = type("Tenanted", (TenantHttp,), {"tenants": Tenants(authority)})
         self._listener = Listener(app, bind(LOOPBACK, config.port), BOUNDS, self._front, tenants)
 
@@ -64,7 +65,7 @@ class Server:
             await self.models.close()
 
     def _front(self, http: Make) -> asyncio.Protocol:
-        return Front(http, self._proxy.connection)
+        return Front(http, self._proxy.connection, self._silent)
 
 
 def _models(config: GatewayConfig, authority: Authority) -> "LlmApp | None":

@@ -9,9 +9,9 @@ from agentbox.gateway.authority import Refused
 from agentbox.gateway.door import jsonrpc
 from agentbox.gateway.door.door import Door
 from agentbox.gateway.door.errors import INVALID, STRANGER, DoorError
+from agentbox.gateway.door.specials import FRAME
 from agentbox.grants.standing import Standing
 
-_FRAME: Final = 1 << 20  # bytes of a message, unless the agent's `limits.frame` says another number
 SOCKETS: Final = 8  # WebSockets of one agent
 _GONE, _POLICY, _BIG = 1001, 1008, 1009  # close codes (RFC 6455 section 7.4.1)
 Headers = Iterable[tuple[bytes, bytes]]
@@ -64,17 +64,14 @@ class RpcApp:
     async def _converse(self, who: Standing, scope: Any, receive: Any, send: Any) -> None:
         """One call after another, as they came; ends with the agent's token."""
         while True:
-            cut = self._door.authority.revoked(who)
             heard = asyncio.ensure_future(receive())
-            await asyncio.wait({heard, cut}, return_when=asyncio.FIRST_COMPLETED)
-            if cut.done():
-                try:
-                    who = identify(self._door, scope["headers"])
-                except DoorError as error:
-                    heard.cancel()
-                    await send({"type": "websocket.close", "code": _POLICY, "reason": error.message[:120]})
-                    return
-            message = await heard
+            try:
+                who = await self._until_heard(who, heard, scope["headers"])
+            except DoorError as error:
+                heard.cancel()
+                await send({"type": "websocket.close", "code": _POLICY, "reason": error.message[:120]})
+                return
+            message = heard.result()
             if message["type"] == "websocket.disconnect":
                 return
             said = message.get("text") or message.get("bytes") or ""
@@ -83,6 +80,15 @@ class RpcApp:
                 return
             if (answer := await jsonrpc.answer(said, partial(self._door.call, who))) is not None:
                 await send({"type": "websocket.send", "text": answer.decode()})
+
+    async def _until_heard(self, who: Standing, heard: "asyncio.Future[Any]", headers: Headers) -> Standing:
+        """Whose socket it is when a message has come. Raises DoorError as soon as it is nobody's."""
+        while not heard.done():
+            cut = self._door.authority.revoked(who)
+            await asyncio.wait({heard, cut}, return_when=asyncio.FIRST_COMPLETED)
+            if cut.done():
+                who = identify(self._door, headers)
+        return who
 
 
 def identify(door: Door, headers: Headers) -> Standing:
@@ -99,7 +105,7 @@ def identify(door: Door, headers: Headers) -> Standing:
 
 def frame(who: Standing) -> int:
     """Bytes of one message."""
-    return int(who.limits.get("frame") or _FRAME)
+    return int(who.limits.get("frame") or FRAME)
 
 
 async def read(receive: Any, most: int) -> bytes:

@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from agentbox.errors import AgentboxError
 from agentbox.gateway.door.box_api import BoxApi, on_behalf, told
-from agentbox.gateway.door.errors import params
+from agentbox.gateway.door.errors import FAILED, DoorError, params
 from agentbox.gateway.door.tools import Tool
 from agentbox.grants.standing import Standing
 
 Arguments = Mapping[str, Any]
 Special = Callable[[BoxApi, Standing, Tool, Arguments], Awaitable[Any]]
+FRAME: Final = 1 << 20  # bytes of a message, unless the agent's `limits.frame` says another number
 _CHUNKS: Final = 100  # of output in one answer, unless `limit` says another number
 
 
@@ -60,13 +61,27 @@ async def write_pod(api: BoxApi, who: Standing, _tool: Tool, given: Arguments) -
 
 
 async def read_pod(api: BoxApi, who: Standing, _tool: Tool, given: Arguments) -> Any:
-    """Text as text."""
-    response = await _send(api, who, "read_pod", _path(who, given), headers={"Accept": "*/*"})
-    shown = {"content_type": response.headers.get("content-type", ""), "etag": response.headers.get("etag")}
+    """Text as text. Raises DoorError for an object that does not fit into a message."""
+    from agentbox.client.calls import call_of
+
+    most = int(who.limits.get("frame") or FRAME)
     try:
-        return {"content": response.content.decode(), **shown}
+        call = call_of("read_pod", {"path": _path(who, given)}, headers={"Accept": "*/*", **on_behalf(who)})
+        async with api.client.streaming(call) as response:
+            body, headers = bytearray(), response.headers
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > most:
+                    raise DoorError(
+                        FAILED, f"cannot show an object of more than {most} bytes (limits.frame)", "value-too-large"
+                    )
+    except (AgentboxError, ValueError) as error:
+        raise told(error) from error
+    shown = {"content_type": headers.get("content-type", ""), "etag": headers.get("etag")}
+    try:
+        return {"content": body.decode(), **shown}
     except UnicodeDecodeError:
-        return {"content_base64": base64.b64encode(response.content).decode(), **shown}
+        return {"content_base64": base64.b64encode(body).decode(), **shown}
 
 
 async def list_pods(api: BoxApi, who: Standing, _tool: Tool, given: Arguments) -> Any:

@@ -144,6 +144,9 @@ async def test_pods_below_its_own_container(one: Agent, two: Agent) -> None:
     for path in ("../one/notes/a.txt", "agents/one2/../one/notes/a.txt", "/agents/one/notes/a.txt", "..", "a//b"):
         assert await two.refused("pod.read", path=path) in ("validation", "not-found", "permission-denied"), path
     await one.call("pod.delete", path="notes/a.txt")
+    half = "x" * 600_000
+    await one.call("pod.write", path="large", content=half)
+    assert (await one.call("pod.read", path="large"))["content"] == half
     assert await one.refused("pod.read", path="notes/a.txt") == "not-found"
     assert await one.refused("pod.write", path="x") == "validation"
     assert await one.refused("pod.write", path="", content="x") == "validation"
@@ -234,6 +237,10 @@ async def test_a_message_has_its_most(door: Room, one: Agent) -> None:
     """413 at limits.frame, told before the whole of it was read."""
     door.authority.add("small", "t4", ALL, limits={"frame": 1000})
     agent = Agent(door, "t4")
+    await one.call("pod.write", path="x", content="y" * 2000)
+    door.authority.add(ONE, "t1", ALL, name="one", limits={"frame": 1000})
+    assert await one.refused("pod.read", path="x") == "value-too-large"
+    door.authority.add(ONE, "t1", ALL, name="one")
     said = await agent.say(b" " * 2000)
     assert (said.status_code, said.json()["error"]["data"]["config_path"]) == (413, "limits.frame")
     assert (await one.say(b" " * 2000)).status_code == 200
@@ -268,6 +275,8 @@ async def test_a_websocket_speaks_the_same_and_ends_with_the_token(door: Room) -
         more = [await connect(url, additional_headers=head, proxy=None) for _ in range(7)]
         with pytest.raises(Exception, match="403"):
             await connect(url, additional_headers=head, proxy=None)
+        door.authority.give(TWO, [])
+        await asyncio.sleep(0.05)
         door.authority.end(TWO)
         with pytest.raises(ConnectionClosed) as caught:
             await asyncio.wait_for(socket.recv(), 5)

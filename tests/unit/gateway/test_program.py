@@ -44,6 +44,17 @@ def test_a_silent_stranger_is_cut(box: GatewayBox) -> None:
         assert 4 < time.monotonic() - began < 7
 
 
+def test_a_thousand_that_say_nothing_hold_up_nobody(box: GatewayBox) -> None:
+    """The oldest give way: a request is answered at once meanwhile, and the program has no more descriptors than it is to."""
+    silent = [socket.create_connection(("127.0.0.1", box.port)) for _ in range(900)]
+    began = time.monotonic()
+    assert httpx.get(f"http://127.0.0.1:{box.port}/").status_code == 404
+    assert time.monotonic() - began < 1
+    assert len(list(Path(f"/proc/{box.pid}/fd").iterdir())) < 256 + 50
+    for one in silent:
+        one.close()
+
+
 def test_its_state_is_its_own(box: GatewayBox) -> None:
     """Budgets spent are kept in a folder that is closed to others."""
     assert stat.S_IMODE((box.paths.state / "gateway").stat().st_mode) == 0o700
