@@ -17,8 +17,9 @@ from agentbox.gateway.llm.gemini import GEMINI
 from agentbox.gateway.llm.ledger import Ledger
 from agentbox.gateway.llm.openai import OPENAI
 from agentbox.gateway.llm.queue import FairQueue
-from agentbox.gateway.llm.request import SMALL, asked, bearer, mask, read_body
+from agentbox.gateway.llm.request import SMALL, asked, bearer, mask, read_body, size_of
 from agentbox.gateway.llm.rights import may, may_any
+from agentbox.gateway.llm.room import Room
 from agentbox.gateway.llm.upstream import Upstream
 from agentbox.gateway.llm.words import STATUS, Answer, Call, Kind
 from agentbox.grants.standing import Standing
@@ -44,6 +45,7 @@ class LlmApp:
     def __init__(self, config: LlmConfig, authority: Authority) -> None:
         self.gauges = Gauges()
         self.ledger = Ledger(config.state)
+        self.room = Room()
         self._config, self._authority = config, authority
         crowd = Crowd()
         self.lines = {
@@ -112,6 +114,9 @@ class _Visit:
         except Refused as refused:
             outcome = "refused"
             await self._say(Answer("forbidden", refused.reason, rule=refused.rule))
+        except RecursionError:
+            outcome = "invalid"
+            await self._say(Answer("invalid", "the body is nested too deep"))
         except Cut:
             outcome = "cut"
             raise  # the server closes a connection whose answer is not whole
@@ -132,10 +137,11 @@ class _Visit:
         if call is None:
             what = f"{self._scope['method']} {path}"
             raise Answer("forbidden", f"{what} is not among the calls that pass", rule="llm:path", detail=what[:200])
-        request = await self._request(line, who, call)
-        key = self._key(line)
-        self._exchange = Exchange(line, self._app.ledger, self._app.gauges, request, key, self._send)
-        await self._watched(self._exchange, request, token)
+        with self._app.room.holding(who.agent_id, size_of(self._headers) if call.body else 0):
+            request = await self._request(line, who, call)
+            key = self._key(line)
+            self._exchange = Exchange(line, self._app.ledger, self._app.gauges, request, key, self._send)
+            await self._watched(self._exchange, request, token)
 
     def _find(self) -> tuple[Line, str]:
         raw = self._scope.get("raw_path") or self._scope["path"].encode()
@@ -151,7 +157,7 @@ class _Visit:
         return line, found[2]
 
     async def _request(self, line: Line, who: Standing, call: Call) -> Asked:
-        raw = await read_body(self._headers, self._receive)
+        raw = await read_body(self._receive)
         request = await asked(
             self._authority, who, line.provider, line.kind, call, self._scope, self._headers, raw
         )  # fmt: skip

@@ -112,7 +112,7 @@ class Exchange:
 
     async def _answered(self, hide: bool) -> None:
         asked = self._asked
-        body = b"" if asked.body is None else json.dumps(asked.body, ensure_ascii=False, separators=(",", ":")).encode()
+        body = b"" if asked.body is None else _written(asked.body)
         headers = [(b"host", self._line.upstream.host()), *asked.headers, *self._line.kind.auth(self._key)]
         if asked.body is not None:
             headers += [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
@@ -198,3 +198,11 @@ class Exchange:
             passed.append((b"content-length", str(length).encode()))
         self.started = True
         await self._send({"type": "http.response.start", "status": response.status, "headers": passed})
+
+
+def _written(body: dict[str, Any]) -> bytes:
+    """As short as it gets; half of a surrogate pair, which UTF-8 does not have, stays an escape."""
+    try:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(body, separators=(",", ":")).encode()

@@ -54,14 +54,14 @@ def screen(_call: Call, body: dict[str, Any]) -> Screened:
     found = Screened()
     nested = body.get("generateContentRequest")
     for request in (body, nested) if isinstance(nested, dict) else (body,):
-        if _of(request, "cached_content"):
+        if any(_of(request, "cached_content")):
             raise forbid("cachedContent")
         for tool in objects(request.get("tools")):
             for name in tool:
                 if _snake(name) not in _OWN_TOOLS:
                     raise forbid(f"the hosted tool {name}")
         for name in ("contents", "content", "system_instruction"):
-            for part in walk(_of(request, name), _opaque):
+            for part in walk(list(_of(request, name)), _opaque):
                 _part(part, found)
     return found
 
@@ -71,9 +71,8 @@ def _opaque(part: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _part(part: Mapping[str, Any], found: Screened) -> None:
-    data = _of(part, "file_data")
-    if isinstance(data, dict):
-        url = str(_of(data, "file_uri") or "")
+    for value in _of(part, "file_uri"):
+        url = str(value)
         if "/files/" in url or not url.startswith(("http://", "https://")):
             raise forbid("fileUri of a stored file")
         found.urls.append(url)
@@ -83,18 +82,18 @@ def _snake(name: str) -> str:
     return re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), name)
 
 
-def _of(holder: Mapping[str, Any], name: str) -> Any:
-    """A member by either spelling: proto3 JSON takes both."""
-    return next((value for key, value in holder.items() if _snake(key) == name), None)
+def _of(holder: Mapping[str, Any], name: str) -> tuple[Any, ...]:
+    """A member by any of its spellings, of which proto3 JSON takes two."""
+    return tuple(value for key, value in holder.items() if _snake(key) == name)
 
 
 def _settings(body: dict[str, Any]) -> dict[str, Any]:
     """`generationConfig`, made where it is absent, under one spelling. Raises Answer."""
     found = _of(body, "generation_config")
-    if found is not None and not isinstance(found, dict):
-        raise Answer("invalid", "generationConfig must be an object")
+    if len(found) > 1 or not all(isinstance(one, dict) for one in found):
+        raise Answer("invalid", "generationConfig must be an object, given once")
     body.pop("generation_config", None)
-    body["generationConfig"] = settings = {} if found is None else found
+    body["generationConfig"] = settings = dict(*found)
     for plain, other in (("maxOutputTokens", "max_output_tokens"), ("candidateCount", "candidate_count")):
         if other in settings:
             settings.setdefault(plain, settings.pop(other))

@@ -29,7 +29,7 @@ _MODEL: Final = re.compile(r"models/([A-Za-z0-9._:@/-]{1,200})")
 # Tools that the agent itself carries out; all others run at the provider.
 _OWN_TOOLS: Final = ("function", "custom", "local_shell", "apply_patch", "computer_use_preview", "computer")
 # Members of a request that refer to something that the provider keeps, or that it does by itself.
-_KEPT: Final = ("previous_response_id", "conversation", "prompt", "background", "web_search_options", "container")
+_KEPT: Final = ("previous_response_id", "conversation", "background", "web_search_options", "container")
 _FETCHED: Final = ("image_url", "file_url")
 _TYPES: Final = {"token": "authentication_error", "forbidden": "permission_error", "budget": "insufficient_quota"}
 _CODES: Final = {
@@ -52,7 +52,7 @@ def find(method: str, path: str) -> Call | None:
 
 def screen(call: Call, body: dict[str, Any]) -> Screened:
     """Raises Answer for hosted tools, stored objects and background jobs."""
-    for name in _KEPT:
+    for name in (*_KEPT, *(["prompt"] if call.name == "responses" else [])):  # of completions that is the text itself
         if body.get(name):
             raise forbid(name)
     if call.name in ("chat", "responses"):
@@ -134,7 +134,9 @@ def ask_usage(call: Call, body: dict[str, Any]) -> bool:
     if not isinstance(options, dict):
         raise Answer("invalid", "stream_options must be an object")
     asked = bool(options.get("include_usage"))
-    body["stream_options"] = {**options, "include_usage": True}
+    # Sums in between, which some servers give, would look like the last one.
+    kept = {name: value for name, value in options.items() if name != "continuous_usage_stats"}
+    body["stream_options"] = {**kept, "include_usage": True}
     return not asked
 
 

@@ -17,6 +17,7 @@ from agentbox.grants.standing import Standing
 from agentbox.privacy import Guard, Rejected
 
 LARGEST: Final = 16 << 20  # bytes of a request
+PARTS: Final = 500_000  # members and items: each takes up to a hundred times its bytes once it is read
 SMALL: Final = 64 << 10  # bytes of a body that the filter searches without leaving the loop
 _MODEL: Final = re.compile(r"[!-~]{1,200}")
 _PASSED: Final = (b"accept", b"user-agent")
@@ -34,11 +35,17 @@ def bearer(headers: Mapping[bytes, bytes], query: bytes) -> str:
     return dict(parse_qsl(query.decode("latin-1"))).get("key", "")
 
 
-async def read_body(headers: Mapping[bytes, bytes], receive: Any) -> bytes:
-    """The whole. Raises Answer (413) for one that is too large, ConnectionError when the agent is gone."""
-    declared = headers.get(b"content-length", b"0")
-    if declared.isdigit() and int(declared) > LARGEST:
+def size_of(headers: Mapping[bytes, bytes]) -> int:
+    """Bytes of the body to come; the most there may be where that is not said. Raises Answer (413)."""
+    declared = headers.get(b"content-length", b"")
+    size = int(declared) if declared.isdigit() else LARGEST
+    if size > LARGEST:
         raise _large()
+    return size
+
+
+async def read_body(receive: Any) -> bytes:
+    """The whole. Raises Answer (413) for one that is too large, ConnectionError when the agent is gone."""
     pieces, size = [], 0
     while True:
         message = await receive()
@@ -58,6 +65,8 @@ def _large() -> Answer:
 
 def parse(raw: bytes) -> dict[str, Any]:
     """Raises Answer for what is no JSON object."""
+    if sum(raw.count(mark) for mark in (b",", b"[", b"{")) > PARTS:
+        raise Answer("large", f"a request may have {PARTS} parts at most")
     try:
         found = json.loads(raw)
     except (ValueError, RecursionError):

@@ -1,11 +1,15 @@
 """What never reaches a provider, and in whose words that is said."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agentbox.gateway.llm.request import LARGEST
+from agentbox.gateway.llm.request import PARTS as MOST
 from agentbox.testing.model_server import ModelServer
 from agentbox.testing.models import BUDGET, KEY, right, room
+from agentbox.testing.until import until
 
 CHAT: dict[str, Any] = {"model": "small-1", "messages": [{"role": "user", "content": "Hi."}]}
 RESPONSES: dict[str, Any] = {"model": "small-1", "input": [{"role": "user", "content": "Hi."}]}
@@ -53,6 +57,7 @@ PARTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     (GENERATE, CONTENTS, {"tools": [{"codeExecution": {}}]}),
     (GENERATE, CONTENTS, {"tools": [{"urlContext": {}}]}),
     (GENERATE, CONTENTS, {"cachedContent": "cachedContents/1"}),
+    (GENERATE, CONTENTS, {"systemInstruction": {}, "system_instruction": {"parts": [{"fileData": {"fileUri": "gs://x"}}]}}),
     (GENERATE, CONTENTS, {"contents": [{"parts": [{"file_data": {"file_uri": "gs://bucket/x"}}]}]}),
 ]  # fmt: skip
 
@@ -96,8 +101,6 @@ async def test_a_path_in_another_form_is_refused(tmp_path: Path) -> None:
 
 async def raw(url: str, request: bytes) -> bytes:
     """The first bytes of the answer to a request that no client library would send."""
-    import asyncio
-
     reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
     writer.write(request)
     found = await reader.read(200)
@@ -209,6 +212,49 @@ async def test_the_filter_masks_what_goes_out_and_counts_it(tmp_path: Path) -> N
             here.standings.add("coder")
             await here.chat("coder", f"my key is {secret}")
             assert secret in str(server.requests[-1].body)
+
+
+async def test_odd_text_and_depth_break_nothing(tmp_path: Path) -> None:
+    """Half a surrogate pair passes as it came; what is nested too deep is refused; `prompt` of completions is the text."""
+    with ModelServer() as server:
+        async with room(tmp_path, server, privacy="soft") as here:
+            here.standings.add("coder")
+            head = {"authorization": "Bearer token-coder"}
+            url = f"{here.url}/llm/openai/v1/chat/completions"
+            half = b'{"model":"small-1","messages":[{"role":"user","content":"\\ud800"}]}'
+            assert (await here.client.post(url, content=half, headers=head)).status_code == 200
+            assert server.requests[-1].body["messages"][0]["content"] == "\ud800"
+            for depth in (400, 900, 5000):
+                deep = b'{"model":"small-1","messages":[],"x":' + b"[" * depth + b"]" * depth + b"}"
+                answer = await here.client.post(url, content=deep, headers=head)
+                assert answer.status_code in (200, 400), depth
+            assert answer.status_code == 400
+            await here.post("coder", "openai/v1/completions", {"model": "small-1", "prompt": "Once"})
+            assert server.requests[-1].body["prompt"] == "Once"
+
+
+async def test_many_large_requests_cost_the_agent_that_sends_them(tmp_path: Path) -> None:
+    """A body that is too large, one of too many parts, and many at once are refused; a neighbour is served meanwhile."""
+    with ModelServer() as server:
+        async with room(tmp_path, server) as here:
+            here.standings.add("greedy")
+            here.standings.add("coder")
+            head = {"authorization": "Bearer token-greedy"}
+            url = f"{here.url}/llm/openai/v1/chat/completions"
+            for body in (b" " * (LARGEST + 1), b'{"model":"small-1","x":[' + b"0," * MOST + b"0]}"):
+                assert (await here.client.post(url, content=body, headers=head)).status_code == 413
+            lines = [await asyncio.open_connection("127.0.0.1", int(here.url.rpartition(":")[2])) for _ in range(3)]
+            for _, writer in lines:
+                said = "POST /llm/openai/v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: Bearer token-greedy\r\n"
+                writer.write(f"{said}content-length: {LARGEST - 1}\r\n\r\n{{".encode())
+            answers = [asyncio.ensure_future(reader.readline()) for reader, _ in lines]
+            done, _ = await asyncio.wait(answers, timeout=5, return_when=asyncio.FIRST_COMPLETED)
+            assert [one.result().split()[1] for one in done] == [b"503"]
+            assert (await here.chat("coder")).status_code == 200
+            for _, writer in lines:
+                writer.close()
+            await until(lambda: not here.app.room.held, "nothing is held any more")
+            await asyncio.gather(*answers)
 
 
 async def test_a_key_that_is_not_set_is_named(tmp_path: Path) -> None:
