@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from agentbox.adapters.errors import PermissionDenied, QuotaExceeded, SpawnError, ValidationError
+from agentbox.adapters.errors import PermissionDenied, QuotaExceeded, SpawnError
+from agentbox.adapters.orchestrator.checks import check_program
 from agentbox.adapters.orchestrator.contract import AgentSpec
 from agentbox.agents.config import HostConfig
 from agentbox.agents.entry import Entry
@@ -24,8 +25,7 @@ def settled(spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool,
     if table is None:
         if by_agent:
             raise _denied(spec, "an agent starts agents of the manifest only", scope="agents:write")
-        if not spec.argv:
-            raise _invalid("/argv", "must name a program, unless the name is an agent of the manifest")
+        check_program(spec, config.agents)
         if spec.workspace == "direct" and not admin:  # it may leave there what runs as whoever opens it next
             raise _denied(spec, "only an admin starts one in the workspace itself", scope="admin")
         return replace(spec, profile=spec.profile or DEFAULT_PROFILE)
@@ -82,7 +82,3 @@ def _workspace(spec: AgentSpec, table: Mapping[str, Any]) -> Any:
 
 def _denied(spec: AgentSpec, why: str, *, scope: str) -> PermissionDenied:
     return PermissionDenied(f"cannot start {spec.name}: {why}", scope=scope)
-
-
-def _invalid(pointer: str, detail: str) -> ValidationError:
-    return ValidationError(f"cannot take the spec: {pointer} {detail}", errors=[{"pointer": pointer, "detail": detail}])

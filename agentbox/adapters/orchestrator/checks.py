@@ -1,9 +1,13 @@
 """The form of an AgentSpec, judged without a host: what can never be started, whatever the box allows."""
 
+from collections.abc import Container
 from dataclasses import fields
+from typing import Final
 
 from agentbox.adapters.errors import ValidationError
-from agentbox.adapters.orchestrator.contract import LEAST, AgentSpec, Limits
+from agentbox.adapters.orchestrator.contract import LEAST, LONGEST_RUN, MOST_RATE, MOST_USES, AgentSpec, Limits
+
+NO_PROGRAM: Final = "must name a program, unless the name is an agent of the manifest"
 
 
 def check_form(spec: AgentSpec, at: str = "") -> None:
@@ -21,6 +25,7 @@ def check_form(spec: AgentSpec, at: str = "") -> None:
     if bad is not None:
         raise _invalid(f"{at}/env/{bad}", "is no name of a variable")
     check_least(spec.limits, at)
+    _check_constraints(spec, at)
 
 
 def check_least(limits: Limits, at: str = "") -> None:
@@ -29,6 +34,22 @@ def check_least(limits: Limits, at: str = "") -> None:
         value, least = getattr(limits, field.name), LEAST.get(field.name, 0 if field.name == "wall_seconds" else 1)
         if value is not None and value < least:
             raise _invalid(f"{at}/limits/{field.name}", f"must be at least {least:g}")
+
+
+def check_program(spec: AgentSpec, known: Container[str], at: str = "") -> None:
+    """Raises ValidationError for a spec without argv whose name is none of the manifest's agents."""
+    if not spec.argv and spec.name not in known:
+        raise _invalid(f"{at}/argv", NO_PROGRAM)
+
+
+def _check_constraints(spec: AgentSpec, at: str) -> None:
+    bounds = {"expires_s": (0, LONGEST_RUN), "uses": (0, MOST_USES), "rate": (1, MOST_RATE)}
+    for index, one in enumerate(spec.constraints):
+        for name, (least, most) in bounds.items():
+            value = getattr(one, name)
+            if value is not None and not least <= value <= most:
+                raise _invalid(f"{at}/constraints/{index}/{name}", f"must be from {least:g} to {most:g}")
+        _check_text(f"{at}/constraints/{index}/pattern", one.pattern)
 
 
 def _check_text(pointer: str, text: str) -> None:

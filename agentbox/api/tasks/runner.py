@@ -15,7 +15,7 @@ from agentbox.adapters.errors import (
     InvalidTransition,
     NotFound,
 )
-from agentbox.adapters.orchestrator.checks import check_form
+from agentbox.adapters.orchestrator.checks import check_form, check_program
 from agentbox.adapters.orchestrator.contract import LONGEST_RUN
 from agentbox.api.jobs import tells_bug
 from agentbox.api.problems import invalid
@@ -65,6 +65,7 @@ class Tasks:
 
     def hold(self, plan: Plan) -> None:
         """What begins from now on is leased as this plan says."""
+        self._agents = frozenset(plan.agents)
         self._lease_seconds = int(plan.slots["beads"].options.get("lease_seconds") or DEFAULT_LEASE)
 
     def start(self) -> None:
@@ -106,7 +107,7 @@ class Tasks:
 
     async def submit(self, body: TaskBody, creator: str) -> Task:
         """Queues a task; the one that a repeated `dedup_key` names, where it exists."""
-        _check(body)
+        _check(body, self._agents)
         entry = _entry(body)
         self._fresh.add(entry.ref)
         try:
@@ -271,12 +272,13 @@ def _epic_key(plan: Plan, paths: Paths) -> str:
     return f"{EPIC_KEY}:{instance_of(paths.slot('mesh')).id}" if shared else EPIC_KEY
 
 
-def _check(body: TaskBody) -> None:
+def _check(body: TaskBody, agents: frozenset[str]) -> None:
     if not 0 < body.timeout_s <= LONGEST_RUN:
         raise invalid("/timeout_s", f"must be above 0 and at most {LONGEST_RUN:g}")
     if body.spec.restart != "never":
         raise invalid("/spec/restart", "must be never: a task runs once")
     check_form(body.spec, "/spec")
+    check_program(body.spec, agents, "/spec")
 
 
 def _entry(body: TaskBody) -> Entry:

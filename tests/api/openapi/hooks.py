@@ -35,6 +35,8 @@ OF_RULE = (
     (r"/events/\d+/type", r"is of the core.*", "types that only the core appends"),
     (r"/lease_id", r"holds another bead", "a lease id is of one bead"),
     (r"/spec/restart", r"must be never.*", "an AgentSpec of a task: it runs once"),
+    (r"/(spec/)?argv", r"must name a program, unless.*", "who names an agent of the manifest leaves it out"),
+    (r"/constraints/\d+", r"(meets no grant|counts what).*", "a constraint against the policy"),
     (r"/input", r"needs a spec whose stdin is a pipe", "one member of a body against another"),
     (r"/flt", r"has \d+ conditions.*", "conditions are counted over all keys"),
 )
