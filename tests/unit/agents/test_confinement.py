@@ -18,6 +18,7 @@ from agentbox.agents.config import HostConfig
 from agentbox.agents.confinement import Places, confinement_of
 from agentbox.agents.entry import Entry
 from agentbox.agents.policy import holding_of
+from agentbox.features import GATEWAY_PORT
 from agentbox.ids import uuid7
 from agentbox.settings import Paths
 from agentbox.testing.agent_host import LIMITS, AgentHostBox
@@ -135,6 +136,20 @@ write(os.environ["HOME"] + "/x"); print(tried(lambda: os.chmod(os.environ["HOME"
     assert words == ["Operation not permitted"] * 3 * len(targets) + ["passed"]
     assert [Path(path).stat() for path in targets] == before
     assert (report["filesystem"]["state"], report["filesystem"]["by"]) == ("enforced", "kernel, reaper")
+
+
+@pytest.mark.parametrize("profile", ["minimal", "readonly", "sandboxed", "standard"])
+async def test_the_gateways_address_is_open_to_all(adapter: LocalProcessOrchestrator, profile: str) -> None:
+    """Whether or not a gateway runs there just now, the call is no denial; the API's port, the metrics' and the gateway's
+    on another address of loopback are."""
+    script = """
+for host, port in json.loads(sys.argv[1]): print(tried(lambda: socket.create_connection((host, port))))
+"""
+    places = [("127.0.0.1", GATEWAY_PORT), ("127.0.0.1", 9090), ("127.0.0.1", 9091), ("127.0.0.2", GATEWAY_PORT)]
+    words, report = await told(adapter, profile, script, json.dumps(places))
+    assert words[0] in ("passed", "Connection refused")
+    assert words[1:] == ["Permission denied"] * 3
+    assert report["network"]["state"] == "enforced"
 
 
 async def test_a_server_is_the_agents_alone(adapter: LocalProcessOrchestrator) -> None:
