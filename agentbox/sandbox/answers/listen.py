@@ -56,7 +56,7 @@ class Listening:
             if self._ports.tables.awaited(port):  # by whom, nobody can tell: it was another's port until now
                 raise OSError(errno.EADDRINUSE, "somebody waits for an earlier listener there")
             one.listen(max(0, notice.low(1)))
-            self._ports.listens(inode)
+            self._ports.listens(one)
         self._sockets.let_go(inode)
         return 0
 

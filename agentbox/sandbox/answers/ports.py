@@ -5,14 +5,15 @@ connects to it, no other can begin to listen there.
 import contextlib
 import errno
 import fcntl
+import socket
 from collections.abc import Iterator
 
 from agentbox.sandbox.answers.addresses import Place
 from agentbox.sandbox.answers.denials import Denied
-from agentbox.sandbox.answers.tables import Tables
+from agentbox.sandbox.answers.tables import Tables, names_of
 from agentbox.sandbox.confine import Confinement
 
-_MOST = 4096  # listeners remembered
+_MOST = 8192  # names of listeners remembered, two of each
 
 
 class Ports:
@@ -23,7 +24,7 @@ class Ports:
         self._locks = locks
         self._door, self._granted = confinement.door, frozenset(confinement.ports or ())
         self._closed = frozenset((*confinement.closed_ports, confinement.door)) - {0}
-        self._listening: dict[int, None] = {}  # inodes, oldest first
+        self._listening: dict[int, None] = {}  # names of the agent's own, oldest first
 
     @contextlib.contextmanager
     def held(self, port: int) -> Iterator[None]:
@@ -63,11 +64,13 @@ class Ports:
         if place.port in self._closed or not place.loopback:
             raise Denied(errno.EACCES, "bind", str(place))
 
-    def listens(self, inode: int) -> None:
+    def listens(self, one: socket.socket) -> None:
         """From now on a connection to it is a connection within the agent."""
-        self._listening[inode] = None
-        if len(self._listening) > _MOST:
+        for name in names_of(one):
+            self._listening[name] = None
+        while len(self._listening) > _MOST:
             del self._listening[next(iter(self._listening))]
 
     def has_listened(self, inode: int) -> bool:
-        return inode in self._listening
+        """Whether a socket of that number did, this one or an earlier."""
+        return -inode in self._listening

@@ -16,27 +16,28 @@ _BY_FAMILY: Final = 20  # SOCK_DIAG_BY_FAMILY
 _REQUEST: Final = 1  # NLM_F_REQUEST
 _HEADER: Final = struct.Struct("=IHHII")
 _ANY_COOKIE: Final = 0xFFFFFFFF
-_INODE_AT: Final = _HEADER.size + 68  # struct inet_diag_msg
+_COOKIE_AT: Final = _HEADER.size + 44  # struct inet_diag_msg
+_SO_COOKIE: Final = 57
 _TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
 _SYN_SENT, _LISTEN = b"02", b"0A"
 _ONE: Final = b"0" * 24 + b"01000000"  # ::1 as /proc/net/tcp6 has it; an address of IPv4 ends with its first byte
 
 
 class Tables:
-    """One netlink socket, made on first use."""
+    """One netlink socket, made on first use. `silent`: sock_diag does not answer here."""
 
     def __init__(self) -> None:
         self._asked: socket.socket | None = None
-        self._silent = False
+        self.silent = False
 
     def listener(self, place: Place) -> int:
-        """The inode of the socket that would take a connection to that address; 0 when none would."""
-        if not self._silent:
+        """Who would take a connection to that address, as `names_of` has it; 0 when nobody would."""
+        if not self.silent:
             try:
                 return self._ask(place)
             except OSError:  # a kernel without it, or a filter around us
-                self._silent = True
-        return next((inode for inode, at in _rows(_LISTEN, local=True) if at == place.port), 0)
+                self.silent = True
+        return -next((inode for inode, at in _rows(_LISTEN, local=True) if at == place.port), 0)
 
     def awaited(self, port: int) -> set[int]:
         """The inodes of sockets anywhere in this box that are connecting to that port of loopback and have no answer yet."""
@@ -52,11 +53,18 @@ class Tables:
         self._asked.send(_HEADER.pack(_HEADER.size + len(body), _BY_FAMILY, _REQUEST, 1, 0) + body)
         reply = self._asked.recv(4096)
         if _HEADER.unpack_from(reply)[1] == _BY_FAMILY:
-            return int(struct.unpack_from("=I", reply, _INODE_AT)[0])
+            return int(struct.unpack_from("=Q", reply, _COOKIE_AT)[0])
         code = -struct.unpack_from("=i", reply, _HEADER.size)[0]
         if code == 2:  # ENOENT
             return 0
         raise OSError(code, os.strerror(code))
+
+
+def names_of(one: socket.socket) -> tuple[int, int]:
+    """What `Tables.listener` may call it: its cookie, which no other socket ever has, and below zero its inode, for a
+    kernel that tells no cookies: a number that comes again after 4 thousand million others."""
+    cookie = one.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, 8)
+    return int.from_bytes(cookie, "little"), -os.fstat(one.fileno()).st_ino
 
 
 def _rows(state: bytes, *, local: bool) -> list[tuple[int, int]]:

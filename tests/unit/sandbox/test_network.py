@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from agentbox.sandbox.answers.addresses import Place
+from agentbox.sandbox.answers.tables import Tables, names_of
 from agentbox.sandbox.confine import Confinement
 from agentbox.testing.confined import EVERYWHERE, TCP, answer, door
 
@@ -209,3 +211,15 @@ said(named=asyncio.run(main("localhost")), anywhere=asyncio.run(main(None)))
         FREE,
     )
     assert found == {"named": ["x"] * 50, "anywhere": ["x"] * 50}
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_listener_is_known_by_its_cookie(silent: bool) -> None:
+    """The kernel's answer names the socket itself; without sock_diag its inode does; nobody is 0."""
+    tables = Tables()
+    tables.silent = silent
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+        places = [Place(socket.AF_INET, bytes((127, 0, 0, 1)), server.getsockname()[1]) for server in (one, two)]
+        assert [tables.listener(place) for place in places] == [names_of(server)[silent] for server in (one, two)]
+    assert tables.listener(places[0]) == 0
+    assert tables.silent == silent
