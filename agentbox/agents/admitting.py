@@ -26,7 +26,7 @@ class Asker:
 def admitted(host: Host, spec: AgentSpec, asker: Asker, *, once: bool) -> Entry:
     """Raises the errors of the slot for what may not be started, or not now."""
     check_form(spec)
-    config = host.config
+    config = host.config = host.live.taken_over(host.config)
     one_life = once or asker.request_id.startswith(TASK)
     spec = named.settled(spec, config, principal=asker.principal, admin=asker.admin, one_life=one_life)
     parent = _parent(host, spec)

@@ -12,6 +12,7 @@ from agentbox.agents.approvals.book import Approvals
 from agentbox.agents.config import HostConfig
 from agentbox.agents.denials import Denials
 from agentbox.agents.entry import Entry
+from agentbox.agents.live import Live
 from agentbox.agents.review.reviews import Reviews
 from agentbox.agents.standings import Standings
 from agentbox.agents.store import Happening, Store
@@ -27,6 +28,7 @@ class Host:
         self.config, self.store, self.mark = config, store, mark
         self.launcher = Launcher()
         self.standings = Standings()
+        self.live = Live()
         self.on_ended: Callable[[Entry, Path], None] = _nobody
         self.entries: dict[str, Entry] = {}  # every agent that is known, by id
         self.denials = Denials(self.save_all, self.entries)
