@@ -13,6 +13,7 @@ from agentbox.attack.streams import FORGED_CODE
 from agentbox.client import BoxClient, RunOutput
 from agentbox.client.agent_calls import Agent
 from agentbox.doctor import bundle
+from agentbox.doctor.reviewed import reviewed
 from agentbox.doctor.row import Row, Scorecard
 from agentbox.errors import AgentboxError
 from agentbox.plan.model import Plan
@@ -59,6 +60,17 @@ class Attacker:
         ran = self.client.agents.run_once(self._spec("lender", ("lend",)), stdin=self.archive, timeout_s=_TOLD_SECONDS)
         return ran.stdout.decode().strip() if ran.exit.code == 0 else ""
 
+    def review(self, facts: Facts, name: str) -> str:
+        """The reply of an agent that plants something in its branch: what a review of it would take."""
+        spec = {**self._spec("planter", (json.dumps(facts.to_json()), name)), "stdin": "pipe"}
+        agent, said = self.client.agents.spawn(spec, input=self.archive), b""
+        for item in self.client.agents.stream(agent.agent_id):
+            said += item.data if item.kind == "stdout" else b""
+            if item.kind == "exit":
+                break
+        reply = dict(_replies(said)).get(name, "nothing: it did not come so far")
+        return reviewed(self.client, agent.agent_id) if reply == "planted" else reply
+
     @contextmanager
     def neighbour(self) -> Iterator[Neighbour]:
         """An agent that holds still until the end. Raises AgentboxError when it does not say where it is."""
@@ -91,16 +103,18 @@ def attack(client: BoxClient, facts: Facts, lines: Iterable[Line] = LINES) -> Sc
     with attacker.neighbour() as beside:
         aimed = replace(facts, neighbour=beside, ended_token=attacker.lent())
         shared = tuple(line for line in asked if not line.alone)
-        replies = dict(_replies(attacker.run(aimed, *(line.name for line in shared)))) if shared else {}
+        replies = dict(_replies(attacker.run(aimed, *(line.name for line in shared)).stdout)) if shared else {}
         for line in asked:
-            if line.alone:
+            if line.name == "review.planted":
+                replies[line.name] = attacker.review(aimed, line.name)
+            elif line.alone:
                 replies[line.name] = _alone(line, attacker.run(aimed, line.name))
     titles = {"attack": "what an agent tries, and what stops it"}
     return Scorecard("doctor --attack", titles, tuple(judged(line, replies) for line in asked), strict=True)
 
 
-def _replies(ran: RunOutput) -> Iterator[tuple[str, str]]:
-    for text in ran.stdout.decode(errors="replace").splitlines():
+def _replies(said: bytes) -> Iterator[tuple[str, str]]:
+    for text in said.decode(errors="replace").splitlines():
         try:
             found = json.loads(text)
             yield found["line"], str(found["reply"])
@@ -117,7 +131,7 @@ def _alone(line: Line, ran: RunOutput) -> str:
         return "kept within bounds" if len(ran.stderr) <= _KEPT else PASSED
     if ran.exit.reason == "limit":
         return "ended: limit"
-    said = dict(_replies(ran)).get(line.name)
+    said = dict(_replies(ran.stdout)).get(line.name)
     return said or f"ended: {ran.exit.reason} {ran.exit.signal or ran.exit.code}"
 
 
