@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from harness.box import MANIFEST, NAME, Box
 from harness.process import ProcessBox
+from harness.waiting import wait_for
 
 REQUIRED = MANIFEST.replace('pods = { use = "local-fs" }', 'pods = { use = "local-fs" }, beads = { required = true }')
 
@@ -29,7 +30,8 @@ def test_rc_010_required(make_box: Callable[..., Box]) -> None:
     box.start()
     words = "adapter:beads not healthy (status=down)"
     box.wait_event("BootstrapCompleted", 20)
-    assert box.wait_missing(words, 10)["missing"] == [words]
+    # Alone, as soon as the first canary has been heard of.
+    wait_for(lambda: box.verdict().get("missing") == [words], 10, lambda: f"{words!r} alone; verdict {box.verdict()}")
     assert box.get("/ready").json["degraded"] == []
 
 

@@ -111,13 +111,16 @@ class ProcessBox(Box):
     def first_pid(self) -> int:
         return self.record.pid
 
+    def _umounted(self) -> bool:
+        return subprocess.run(["umount", str(self.paths.workspace)], capture_output=True, check=False).returncode == 0
+
     def remove(self) -> None:
         self.kill()
         wait_for(lambda: not self.members(), 10, "every process is gone")
         if self._record is not None:
             self.exit_code()
-        if self.paths.workspace.is_mount():
-            subprocess.run(["umount", str(self.paths.workspace)], check=True)
+        if self.paths.workspace.is_mount():  # an agent that works there ends a moment after its host
+            wait_for(self._umounted, 10, "nobody is in the workspace")
         if self.root.exists():
             shutil.rmtree(self.root)
 
