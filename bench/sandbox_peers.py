@@ -7,17 +7,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _SANDLOCK = """
-import json, sys, time
+import json, os, sys, time
 import sandlock
 given = json.load(sys.stdin)
-box = sandlock.Sandbox(fs_readable=["/"], fs_writable=given["writable"], max_memory=given["memory"], max_processes=given["pids"])
+box = sandlock.Sandbox(fs_readable=["/"], fs_writable=given["writable"], max_memory=given["memory"], max_processes=given["pids"], cwd=os.getcwd())
 samples, text = [], ""
 for number in range(given["warm_ups"] + given["count"]):
     began = time.perf_counter()
@@ -45,7 +46,13 @@ def spawn_of(argv: Sequence[str]) -> float:
 
 
 def sandlock(
-    python: Path | None, argv: Sequence[str], count: int, warm_ups: int = 3, writable: Sequence[str] = ()
+    python: Path | None,
+    argv: Sequence[str],
+    count: int,
+    warm_ups: int = 3,
+    writable: Sequence[str] = (),
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> tuple[list[float], str] | None:
     """Milliseconds of `count` runs and the last one's output; None where that interpreter has no sandlock."""
     if python is None:
@@ -59,7 +66,13 @@ def sandlock(
         "pids": 128,
     }
     done = subprocess.run(
-        [python, "-c", _SANDLOCK], input=json.dumps(given), capture_output=True, text=True, check=False
+        [python, "-c", _SANDLOCK],
+        input=json.dumps(given),
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         print(f"sandlock is left out: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
