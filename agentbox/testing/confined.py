@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 
-from agentbox.sandbox import confine
+from agentbox.sandbox import confine, kernel
 from agentbox.sandbox.answers import desk
 from agentbox.sandbox.answers.desk import Desk
 from agentbox.sandbox.confine import Confinement
@@ -71,6 +71,7 @@ def begin(confinement: Confinement, known: int | None, pids: int) -> None:
     locks = os.memfd_create("ports")
     child = os.fork()
     if child == 0:
+        kernel.signal_me_when_parent_dies(signal.SIGKILL)
         _, listener = confine.apply(confinement, known, forks=pids > 0)
         desk.hand_over(far, listener)
         for fd in (near.detach(), far.detach(), listener):
