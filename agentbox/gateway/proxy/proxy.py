@@ -17,7 +17,7 @@ _SPENT: Final = "egress.json"
 
 
 class Proxy:
-    """Give `connection` to a listener, and run `keep` while it serves. Raises OSError, ValueError for a damaged account."""
+    """Give `connection` to a listener, and run `spent.keep` while it serves. Raises OSError."""
 
     def __init__(self, config: GatewayConfig, authority: Authority, resolver: Resolver | None = None) -> None:
         self.authority = authority

@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+import structlog
+
+from agentbox.errors import AgentboxError
 from agentbox.gateway.config import GatewayConfig
 from agentbox.manifest.patterns.hosts import HostPattern
 from agentbox.supervision.boot_record import load_plan
 
 _GIB = 1 << 30
+log = structlog.get_logger()
 
 
 class Reach:
@@ -19,12 +23,17 @@ class Reach:
         self._take(config.plan.reach, config.plan.limits)
 
     def look(self) -> None:
-        """Takes over what was applied since. Raises AgentboxError for a plan that cannot be read."""
+        """Takes over what was applied since; of a plan that cannot be read nothing, and the log says so once."""
         mark = self._mark()
-        if mark and mark != self._seen:
+        if not mark or mark == self._seen:
+            return
+        self._seen = mark
+        try:
             plan = load_plan(self._file)
-            self._take(plan.reach, plan.limits)
-            self._seen = mark
+        except AgentboxError as error:
+            log.error("the applied plan is not taken over", reason=error.message)
+            return
+        self._take(plan.reach, plan.limits)
 
     def _take(self, table: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
         self.private = tuple(HostPattern.parse(text) for text in table.get("allow_private", ()))

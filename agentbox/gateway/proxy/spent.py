@@ -23,8 +23,11 @@ class Spent:
         self._file, self._clock = file, clock
         self._hours: dict[str, dict[int, int]] = {}
         self._dirty = False
-        for agent, hours in (read_json(file) or {}).items():
-            self._hours[agent] = {int(hour): int(count) for hour, count in hours.items()}
+        try:
+            for agent, hours in (read_json(file) or {}).items():
+                self._hours[agent] = {int(hour): int(count) for hour, count in hours.items()}
+        except (ValueError, AttributeError) as error:  # the machine stopped in the middle of a write
+            log.error("what agents spent cannot be read: it counts from nothing", file=str(file), reason=str(error))
 
     def of(self, agent_id: str) -> int:
         """Bytes, both ways."""

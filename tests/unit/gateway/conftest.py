@@ -1,12 +1,14 @@
-"""Gateways in this process."""
+"""Gateways in this process, and agents at the door of one that has a real API behind it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentbox.testing.api_box import ApiBox
+from agentbox.testing.door_agent import ALL, ONE, TWO, Agent
 from agentbox.testing.gateway_room import Room
 
 Start = Callable[..., Awaitable[Room]]
@@ -29,3 +31,36 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
 @pytest.fixture
 async def room(start: Start) -> Room:
     return await start()
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiBox]:
+    box = ApiBox(tmp_path_factory.mktemp("box"), orchestrator=False)
+    box.paths.token("gateway").parent.mkdir(parents=True, exist_ok=True)
+    box.paths.token("gateway").write_text("a-token-of-this-boot")
+    with box:
+        yield box
+
+
+@pytest.fixture
+async def door(api: ApiBox) -> AsyncIterator[Room]:
+    room = Room(api.paths.prefix, {}, {}, api.plan)
+    room.authority.add(ONE, "t1", ALL, name="one", secrets=("A_SECRET",))
+    room.authority.add(TWO, "t2", ALL, name="one2")
+    await room.server.open()
+    yield room
+    await room.server.close()
+
+
+@pytest.fixture
+async def one(door: Room) -> AsyncIterator[Agent]:
+    agent = Agent(door, "t1")
+    yield agent
+    await agent.http.aclose()
+
+
+@pytest.fixture
+async def two(door: Room) -> AsyncIterator[Agent]:
+    agent = Agent(door, "t2")
+    yield agent
+    await agent.http.aclose()

@@ -1,81 +1,13 @@
 """The door over HTTP, before a real API: what is an agent's own, and what is not."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
-from typing import Any
 
 import httpx
-import pytest
-from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosed
 
 from agentbox.testing.api_box import ApiBox
+from agentbox.testing.door_agent import ALL, ONE, TWO, Agent
 from agentbox.testing.gateway_room import Room
 from agentbox.testing.told_authority import right
-
-ONE, TWO = "00000000-0000-7000-8000-000000000001", "00000000-0000-7000-8000-000000000002"
-ALL = [right("tool", "call", "*")]
-
-
-@pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiBox]:
-    box = ApiBox(tmp_path_factory.mktemp("box"), orchestrator=False)
-    box.paths.token("gateway").parent.mkdir(parents=True, exist_ok=True)
-    box.paths.token("gateway").write_text("a-token-of-this-boot")
-    with box:
-        yield box
-
-
-class Agent:
-    """Calls the door with one token."""
-
-    def __init__(self, room: Room, token: str) -> None:
-        url, head = f"http://127.0.0.1:{room.port}", {"Authorization": f"Bearer {token}"}
-        self.http = httpx.AsyncClient(base_url=url, headers=head, trust_env=False, timeout=20)
-
-    async def say(self, body: Any, **more: Any) -> httpx.Response:
-        content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return await self.http.post("/rpc", content=content, **more)
-
-    async def ask(self, method: str, **params: Any) -> Any:
-        """The whole answer."""
-        return (await self.say({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).json()
-
-    async def call(self, method: str, **params: Any) -> Any:
-        """The result."""
-        answer = await self.ask(method, **params)
-        assert "error" not in answer, answer
-        return answer["result"]
-
-    async def refused(self, method: str, **params: Any) -> str:
-        """The word of the error."""
-        error = (await self.ask(method, **params))["error"]
-        return str(error.get("data", {}).get("code", error["code"]))
-
-
-@pytest.fixture
-async def door(api: ApiBox) -> AsyncIterator[Room]:
-    room = Room(api.paths.prefix, {}, {}, api.plan)
-    room.authority.add(ONE, "t1", ALL, name="one", secrets=("A_SECRET",))
-    room.authority.add(TWO, "t2", ALL, name="one2")
-    await room.server.open()
-    yield room
-    await room.server.close()
-
-
-@pytest.fixture
-async def one(door: Room) -> AsyncIterator[Agent]:
-    agent = Agent(door, "t1")
-    yield agent
-    await agent.http.aclose()
-
-
-@pytest.fixture
-async def two(door: Room) -> AsyncIterator[Agent]:
-    agent = Agent(door, "t2")
-    yield agent
-    await agent.http.aclose()
 
 
 async def test_hello_says_who_and_what(one: Agent) -> None:
@@ -199,87 +131,6 @@ async def test_a_secret_that_was_given(door: Room, one: Agent, two: Agent, api: 
     assert await two.refused("secret.get", name="A_SECRET") == "permission-denied"
     assert await one.refused("secret.get", name="../gateway.token") == "permission-denied"
     assert door.rules == ["secret", "secret"]
-
-
-MALFORMED: list[tuple[bytes, int]] = [
-    (b"", -32700), (b"{", -32700), (b"\xff\xfe", -32700), (b"[1e999, NaN]", -32700), (b"[" * 100_000, -32700),
-    (b"1", -32600), (b"[]", -32600), (b"null", -32600), (b'{"method":"hello","id":1}', -32600),
-    (b'{"jsonrpc":"2.0","method":1,"id":1}', -32600), (b'{"jsonrpc":"2.0","method":"hello","id":{}}', -32600),
-    (b'{"jsonrpc":"2.0","method":"nothing","id":1}', -32601), (b'{"jsonrpc":"2.0","method":"hello","params":[1],"id":1}', -32602),
-    (b'{"jsonrpc":"2.0","method":"hello","params":{"a":1},"id":1}', -32602),
-    (b'{"jsonrpc":"2.0","method":"bead.show","params":{"id":5},"id":1}', -32602),
-    (b'{"jsonrpc":"2.0","method":"bead.show","id":1}', -32602), (json.dumps([{}] * 101).encode(), -32600),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("said", "number"), MALFORMED)
-async def test_malformed_messages_get_errors_of_json_rpc(one: Agent, said: bytes, number: int) -> None:
-    """200 with an error; the connection and the box go on."""
-    answer = await one.say(said)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (200, number)
-    assert (await one.call("hello"))["agent"]["id"] == ONE
-
-
-async def test_a_batch_is_worked_off_in_order_and_a_notification_is_not_answered(one: Agent) -> None:
-    """Ids come back as they were; an id of null is no notification."""
-    calls = [{"jsonrpc": "2.0", "id": number, "method": "hello"} for number in ("a", 2, None, 1.5)]
-    said = await one.say([*calls, {"jsonrpc": "2.0", "method": "hello"}, 7])
-    assert [answer["id"] for answer in said.json()] == ["a", 2, None, 1.5, None]
-    assert (await one.say({"jsonrpc": "2.0", "method": "hello"})).status_code == 204
-    assert (await one.http.get("/rpc")).status_code == 405
-
-
-async def test_a_message_has_its_most(door: Room, one: Agent) -> None:
-    """413 at limits.frame, told before the whole of it was read."""
-    door.authority.add("small", "t4", ALL, limits={"frame": 1000})
-    agent = Agent(door, "t4")
-    await one.call("pod.write", path="x", content="y" * 2000)
-    door.authority.add(ONE, "t1", ALL, name="one", limits={"frame": 1000})
-    assert await one.refused("pod.read", path="x") == "value-too-large"
-    door.authority.add(ONE, "t1", ALL, name="one")
-    said = await agent.say(b" " * 2000)
-    assert (said.status_code, said.json()["error"]["data"]["config_path"]) == (413, "limits.frame")
-    assert (await one.say(b" " * 2000)).status_code == 200
-    await agent.http.aclose()
-
-
-async def test_a_flood_costs_the_agent_that_makes_it(door: Room, one: Agent, two: Agent) -> None:
-    """Past its bucket it is told to wait; the other is answered all the while."""
-    calls = [{"jsonrpc": "2.0", "id": 1, "method": "hello"}] * 100
-
-    async def flood() -> int:
-        answers = (await one.say(calls)).json()
-        return sum(answer.get("error", {}).get("code") == -32002 for answer in answers)
-
-    refused, answered = await asyncio.gather(
-        asyncio.gather(*(flood() for _ in range(40))), asyncio.gather(*(two.call("hello") for _ in range(50)))
-    )
-    assert sum(refused) > 500
-    assert len(answered) == 50
-    assert "limit:door" in door.rules
-
-
-async def test_a_websocket_speaks_the_same_and_ends_with_the_token(door: Room) -> None:
-    """Calls in order, malformed ones answered; the end of the agent closes it, and one more than eight is refused."""
-    url, head = f"ws://127.0.0.1:{door.port}/rpc", {"Authorization": "Bearer t2"}
-    async with connect(url, additional_headers=head, proxy=None) as socket:
-        for said, code in (("{", -32700), ('{"jsonrpc":"2.0","id":1,"method":"x"}', -32601)):
-            await socket.send(said)
-            assert json.loads(await socket.recv())["error"]["code"] == code
-        await socket.send('{"jsonrpc":"2.0","id":5,"method":"hello"}')
-        assert json.loads(await socket.recv())["result"]["agent"]["id"] == TWO
-        more = [await connect(url, additional_headers=head, proxy=None) for _ in range(7)]
-        with pytest.raises(Exception, match="403"):
-            await connect(url, additional_headers=head, proxy=None)
-        door.authority.give(TWO, [])
-        await asyncio.sleep(0.05)
-        door.authority.end(TWO)
-        with pytest.raises(ConnectionClosed) as caught:
-            await asyncio.wait_for(socket.recv(), 5)
-        assert caught.value.rcvd is not None
-        assert caught.value.rcvd.code == 1008
-        for other in more:
-            await other.close()
 
 
 async def test_only_the_gateway_calls_for_an_agent(api: ApiBox) -> None:

@@ -4,9 +4,13 @@ import asyncio
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from agentbox.gateway.proxy.spent import Spent
+from agentbox.supervision.applied import keep
 from agentbox.testing.gateway_room import Room, served
 from agentbox.testing.told_authority import right
 
@@ -170,6 +174,45 @@ async def test_bytes_are_counted_across_a_restart_and_the_limit_cuts(start: Star
             assert (await again.open(f"127.0.0.1:{port}"))[2][9:12] == "429"
         finally:
             await again.server.close()
+
+
+async def test_what_is_applied_holds_for_the_next_connection(start: Start) -> None:
+    """egress.allow_private is taken back while the gateway runs; a plan that cannot be read changes nothing."""
+    async with served(echo) as port:
+        room = await start()
+        applied = room.config.paths.applied_plan
+        assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "200"
+        applied.parent.mkdir(parents=True, exist_ok=True)
+        applied.write_text("{")
+        assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "200"
+        keep(room.config.paths, replace(room.config.plan, reach={**room.config.plan.reach, "allow_private": []}))
+        assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "403"
+
+
+def test_a_damaged_account_counts_from_nothing(tmp_path: Path) -> None:
+    """And the next is kept as ever."""
+    file = tmp_path / "egress.json"
+    for damaged in ("", "{", "[]", '{"a": 1}', '{"a": {"x": 1}}'):
+        file.write_text(damaged)
+        spent = Spent(file)
+        spent.add("one", 5)
+        spent.save()
+        assert Spent(file).of("one") == 5
+
+
+def test_bytes_of_yesterday_count_no_more(tmp_path: Path) -> None:
+    """24 hours, by the hour."""
+    now = [1_000_000_000.0]
+    spent = Spent(tmp_path / "egress.json", lambda: now[0])
+    spent.add("one", 5)
+    now[0] += 23 * 3600
+    spent.add("one", 7)
+    assert spent.of("one") == 12
+    now[0] += 3600
+    assert spent.of("one") == 7
+    spent.save()
+    now[0] += 24 * 3600
+    assert Spent(tmp_path / "egress.json", lambda: now[0]).of("one") == 0
 
 
 async def test_two_hundred_tunnels_at_once(start: Start) -> None:

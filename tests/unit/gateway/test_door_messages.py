@@ -1,0 +1,91 @@
+"""Messages of JSON-RPC at the door: malformed, too large, too many, and over a WebSocket."""
+
+import asyncio
+import json
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from agentbox.testing.door_agent import ALL, ONE, TWO, Agent
+from agentbox.testing.gateway_room import Room
+
+MALFORMED: list[tuple[bytes, int]] = [
+    (b"", -32700), (b"{", -32700), (b"\xff\xfe", -32700), (b"[1e999, NaN]", -32700), (b"[" * 100_000, -32700),
+    (b"1", -32600), (b"[]", -32600), (b"null", -32600), (b'{"method":"hello","id":1}', -32600),
+    (b'{"jsonrpc":"2.0","method":1,"id":1}', -32600), (b'{"jsonrpc":"2.0","method":"hello","id":{}}', -32600),
+    (b'{"jsonrpc":"2.0","method":"nothing","id":1}', -32601), (b'{"jsonrpc":"2.0","method":"hello","params":[1],"id":1}', -32602),
+    (b'{"jsonrpc":"2.0","method":"hello","params":{"a":1},"id":1}', -32602),
+    (b'{"jsonrpc":"2.0","method":"bead.show","params":{"id":5},"id":1}', -32602),
+    (b'{"jsonrpc":"2.0","method":"bead.show","id":1}', -32602), (json.dumps([{}] * 101).encode(), -32600),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "number"), MALFORMED)
+async def test_malformed_messages_get_errors_of_json_rpc(one: Agent, said: bytes, number: int) -> None:
+    """200 with an error; the connection and the box go on."""
+    answer = await one.say(said)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (200, number)
+    assert (await one.call("hello"))["agent"]["id"] == ONE
+
+
+async def test_a_batch_is_worked_off_in_order_and_a_notification_is_not_answered(one: Agent) -> None:
+    """Ids come back as they were; an id of null is no notification."""
+    calls = [{"jsonrpc": "2.0", "id": number, "method": "hello"} for number in ("a", 2, None, 1.5)]
+    said = await one.say([*calls, {"jsonrpc": "2.0", "method": "hello"}, 7])
+    assert [answer["id"] for answer in said.json()] == ["a", 2, None, 1.5, None]
+    assert (await one.say({"jsonrpc": "2.0", "method": "hello"})).status_code == 204
+    assert (await one.http.get("/rpc")).status_code == 405
+
+
+async def test_a_message_has_its_most(door: Room, one: Agent) -> None:
+    """413 at limits.frame, told before the whole of it was read."""
+    door.authority.add("small", "t4", ALL, limits={"frame": 1000})
+    agent = Agent(door, "t4")
+    await one.call("pod.write", path="x", content="y" * 2000)
+    door.authority.add(ONE, "t1", ALL, name="one", limits={"frame": 1000})
+    assert await one.refused("pod.read", path="x") == "value-too-large"
+    door.authority.add(ONE, "t1", ALL, name="one")
+    said = await agent.say(b" " * 2000)
+    assert (said.status_code, said.json()["error"]["data"]["config_path"]) == (413, "limits.frame")
+    assert (await one.say(b" " * 2000)).status_code == 200
+    await agent.http.aclose()
+
+
+async def test_a_flood_costs_the_agent_that_makes_it(door: Room, one: Agent, two: Agent) -> None:
+    """Past its bucket it is told to wait; the other is answered all the while."""
+    calls = [{"jsonrpc": "2.0", "id": 1, "method": "hello"}] * 100
+
+    async def flood() -> int:
+        answers = (await one.say(calls)).json()
+        return sum(answer.get("error", {}).get("code") == -32002 for answer in answers)
+
+    refused, answered = await asyncio.gather(
+        asyncio.gather(*(flood() for _ in range(40))), asyncio.gather(*(two.call("hello") for _ in range(50)))
+    )
+    assert sum(refused) > 500
+    assert len(answered) == 50
+    assert "limit:door" in door.rules
+
+
+async def test_a_websocket_speaks_the_same_and_ends_with_the_token(door: Room) -> None:
+    """Calls in order, malformed ones answered; the end of the agent closes it, and one more than eight is refused."""
+    url, head = f"ws://127.0.0.1:{door.port}/rpc", {"Authorization": "Bearer t2"}
+    async with connect(url, additional_headers=head, proxy=None) as socket:
+        for said, code in (("{", -32700), ('{"jsonrpc":"2.0","id":1,"method":"x"}', -32601)):
+            await socket.send(said)
+            assert json.loads(await socket.recv())["error"]["code"] == code
+        await socket.send('{"jsonrpc":"2.0","id":5,"method":"hello"}')
+        assert json.loads(await socket.recv())["result"]["agent"]["id"] == TWO
+        more = [await connect(url, additional_headers=head, proxy=None) for _ in range(7)]
+        with pytest.raises(Exception, match="403"):
+            await connect(url, additional_headers=head, proxy=None)
+        door.authority.give(TWO, [])
+        await asyncio.sleep(0.05)
+        door.authority.end(TWO)
+        with pytest.raises(ConnectionClosed) as caught:
+            await asyncio.wait_for(socket.recv(), 5)
+        assert caught.value.rcvd is not None
+        assert caught.value.rcvd.code == 1008
+        for other in more:
+            await other.close()
