@@ -19,7 +19,7 @@ METHODS = {
     "stream_events": "events.stream", "head_event": "events.head", "event_delivery": "events.delivery", "show_event": "events.show",
     "verify_events": "events.verify", "spawn": "agents.spawn", "run_once": "agents.run_once", "list_agents": "agents.list",
     "get_agent": "agents.get", "stream_agent": "agents.stream", "signal_agent": "agents.signal", "terminate_agent": "agents.terminate",
-    "attach_agent": "agents.attach", "submit_task": "submit_task", "list_tasks": "tasks", "get_task": "task", "task_logs": "task_logs",
+    "attach_agent": "agents.attach", "revoke_grant": "agents.revoke", "submit_task": "submit_task", "list_tasks": "tasks", "get_task": "task", "task_logs": "task_logs",
     "cancel_task": "cancel_task", "list_tokens": "tokens.list", "create_token": "tokens.create", "revoke_token": "tokens.revoke",
     "mesh_register": "mesh.register", "mesh_heartbeat": "mesh.heartbeat", "mesh_deregister": "mesh.deregister", "mesh_sessions": "mesh.sessions",
     "mesh_session": "mesh.session", "mesh_evict": "mesh.evict", "mesh_status": "mesh.status", "mesh_join": "mesh.join",
