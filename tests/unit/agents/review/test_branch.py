@@ -84,7 +84,7 @@ def test_a_branch_is_made_once(tmp_path: Path, workspace: Path) -> None:
 
 
 def test_ten_thousand_files(tmp_path: Path, workspace: Path) -> None:
-    """All of them, with a word about how far it is on the way. How long it takes is measured in bench/."""
+    """All of them, with a word about how far it is on the way."""
     for folder in range(100):
         (workspace / f"d{folder}").mkdir()
         for file in range(100):
