@@ -9,6 +9,7 @@ from agentbox.attack.tries import worst
 
 TABLE = Table("door")
 _TESTS: Final = "tests/unit/gateway/test_door.py"
+_MESSAGES: Final = "tests/unit/gateway/test_door_messages.py"
 _UNKNOWN, _PARAMS, _FAILED, _DENIED = "-32601", "-32602", "-32000", "-32001"  # agentbox.gateway.door.errors
 _NOT_MINE: Final = {_DENIED: "door", _FAILED: "API", _PARAMS: "door"}
 _NOWHERE: Final = "00000000-0000-7000-8000-000000000000"
@@ -109,7 +110,7 @@ def _in_anothers_name(facts: Facts) -> str:
 
 
 @TABLE.line("heavy-messages", "sends messages that are deep, long, many or no JSON", {"answered": "door"},
-            tests=(f"{_TESTS}::test_malformed_messages_get_errors_of_json_rpc", f"{_TESTS}::test_a_message_has_its_most"))  # fmt: skip
+            tests=(f"{_MESSAGES}::test_malformed_messages_get_errors_of_json_rpc", f"{_MESSAGES}::test_a_message_has_its_most"))  # fmt: skip
 def _heavy_messages(_facts: Facts) -> str:
     """What counts is that the door still answers, and in time."""
     _there()
