@@ -13,7 +13,7 @@ import time
 
 from agentbox.sandbox import tree
 
-BEHIND = 10  # nice value of a session of an agent
+BEHIND = 5  # nice value of a session of an agent: a third of the share of any other session of the host
 LAST = 19  # of a crowd: whatever else wants the CPU goes first, and what nobody wants is still its
 CROWD_SECONDS = 1.0  # with more running processes than cores
 _SWITCH = "/proc/sys/kernel/sched_autogroup_enabled"
