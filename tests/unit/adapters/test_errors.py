@@ -15,7 +15,7 @@ TABLE = {
     "precondition-failed": (412, False), "permission-denied": (403, False), "cursor-expired": (410, False),
     "value-too-large": (413, False), "unsupported-patch": (415, False), "patch-failed": (422, False),
     "spawn-failed": (422, False), "quota-exceeded": (507, False), "embedding-failed": (500, False), "integrity": (500, False),
-    "record-altered": (422, False), "origin-conflict": (409, False),
+    "record-altered": (422, False), "origin-conflict": (409, False), "review-conflict": (409, False),
 }  # fmt: skip
 
 
