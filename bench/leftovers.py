@@ -49,9 +49,7 @@ def left_behind(box: Any, before: frozenset[str], *, stopped: bool) -> list[str]
     `temp_files` of the box at its start."""
     paths: Paths = box.box.paths
     said = [f"a branch is left: {one.name}" for one in _below(paths.branches)]
-    said += [
-        f"a temp file is left: {one}" for one in _below(paths.prefix / "tmp") if not one.name.startswith("supervis")
-    ]
+    said += [f"a temp file is left: {name}" for name in sorted(temp_files(box) - before)]
     said += [f"a token of agent {one} is left" for one in _tokens(paths)]
     if not stopped:
         agents, _ = box.client.agents.list(limit=500)
