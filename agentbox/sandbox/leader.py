@@ -68,6 +68,7 @@ def _prepare(launch: Launch, stdio: tuple[int, int, int], report: int, handover:
     Stage.name = "stdio"
     _wire(stdio, report, handover)
     Stage.name = "limits"
+    share_of_processor(launch)
     apply_limits(launch)
     Stage.name = "privileges"
     kernel.forbid_new_privileges()
@@ -110,7 +111,7 @@ def _be_picked_first() -> None:
 
 
 def share_of_processor(launch: Launch) -> None:
-    """As many CPUs as `cpu` rounded up, and a nice value. Called by the reaper, so that it has both too."""
+    """As many CPUs as `cpu` rounded up, and a nice value: of the agent, and of a keeper that it keeps busy."""
     allowed = sorted(os.sched_getaffinity(0))
     count = math.ceil(launch.cpu)
     if 0 < count < len(allowed):

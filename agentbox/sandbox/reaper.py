@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from agentbox.sandbox import kernel, leader, tree
 from agentbox.sandbox.answers import desk
 from agentbox.sandbox.answers.desk import Desk
+from agentbox.sandbox.eager import Eager
 from agentbox.sandbox.spec import Cause, Launch
 from agentbox.sandbox.wake import wakeup
 from agentbox.sandbox.weight import Weight
@@ -66,7 +67,7 @@ class Reaper:
         if line is None:
             return
         launch = Launch.from_line(line)
-        leader.share_of_processor(launch)
+        eager = Eager(launch)
         signal.signal(signal.SIGTERM, self._launcher_died)
         signal.signal(signal.SIGUSR1, self._limit_crossed)
         if not self._start(launch, stdio):
@@ -75,7 +76,7 @@ class Reaper:
         self.weight = Weight(self.leader, leader.NICE)
         if launch.wall_seconds:
             self.deadline = time.monotonic() + launch.wall_seconds
-        self._watch()
+        self._watch(eager)
         tree.end_children()
         self._tell_denials(all_of_them=True)
         self._tell({"event": "exited", "status": self.status, "cause": self.cause})
@@ -125,7 +126,7 @@ class Reaper:
                         self.desk.denials.forget()
                     return found
 
-    def _watch(self) -> None:
+    def _watch(self, eager: Eager) -> None:
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
         poll.register(self.woken, select.POLLIN)
@@ -141,6 +142,7 @@ class Reaper:
             self._serve()
             self._tell_denials()
             self._check_time()
+            eager.look()
 
     def _serve(self) -> None:
         if self.desk is not None:

@@ -1,6 +1,7 @@
 """The number of processes of a tree, held at the call that would make one too many."""
 
 import asyncio
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from agentbox.sandbox import Launch, tree
 from agentbox.sandbox.client import Launcher
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.landlock import Grant
+from agentbox.sandbox.leader import NICE
 from agentbox.testing.confined import EVERYWHERE, answer
 
 FREE = Confinement(grants=(EVERYWHERE,))
@@ -122,6 +124,10 @@ async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) ->
     bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass"
     try:
         agent = await launcher.spawn(replace(base, argv=("python3", "-I", "-c", bomb)))
+        assert (
+            os.getpriority(os.PRIO_PROCESS, agent.started.pid) - os.getpriority(os.PRIO_PROCESS, agent.started.reaper)
+            > 0
+        )
         agent.on_denied = lambda denials: heard.append(denials.count)
         deadline = time.monotonic() + 3
         most, took = 0, []
@@ -133,6 +139,9 @@ async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) ->
             neighbour.close_descriptors()
             took.append(time.monotonic() - start)
         assert most == 40
+        assert (
+            os.getpriority(os.PRIO_PROCESS, agent.started.reaper) >= NICE
+        )  # a flooded keeper goes no faster than its agent
         assert sum(heard) > 0
         assert not agent.ended.done()
         assert sorted(took)[len(took) // 2] < 0.5
