@@ -55,6 +55,7 @@ OF_A_PATH: Final = (
     *("removexattr", "lremovexattr", "setxattrat", "removexattrat", "file_setattr"),
 )
 _TIMES: Final = ("utimensat", "futimesat")  # of the descriptor itself when there is no path
+_SIGCHLD = 17  # asm-generic/signal.h
 FORKS: Final = ("fork", "vfork")  # and `clone`
 
 
@@ -88,6 +89,13 @@ def build(machine: Machine, *, network: bool, forks: bool = True) -> bytes:
         # The kernel knows one listener a tree; a filter without one may be added.
         "seccomp": (*bpf.argument(1), *bpf.when_any_bit(_NEW_LISTENER, asked)),
     }  # fmt: skip
+    if forks:
+        rules["rt_sigaction"] = (
+            *bpf.argument(0),
+            *bpf.unless((_SIGCHLD,), allow),
+            *bpf.argument(1),
+            *bpf.unless((0,), asked),
+        )
     if network:
         rules["socket"] = (
             *bpf.argument(0), *bpf.unless((_INET, _INET6), asked),

@@ -27,7 +27,7 @@ _TABLE: Final[Mapping[str, tuple[int, int | None]]] = {
     "pidfd_getfd": (438, 438), "pivot_root": (155, 41), "prctl": (157, 167), "prlimit64": (302, 261),
     "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "ptrace": (101, 117), "quotactl": (179, 60),
     "quotactl_fd": (443, 443), "reboot": (169, 142), "removexattr": (197, 14), "removexattrat": (466, 466),
-    "request_key": (249, 218), "sched_setaffinity": (203, 122), "sched_setattr": (314, 274),
+    "request_key": (249, 218), "rt_sigaction": (13, 134), "sched_setaffinity": (203, 122), "sched_setattr": (314, 274),
     "sched_setparam": (142, 118), "sched_setscheduler": (144, 119), "seccomp": (317, 277), "semctl": (66, 191),
     "semget": (64, 190), "semop": (65, 193), "semtimedop": (220, 192), "sendmmsg": (307, 269), "sendmsg": (46, 211),
     "sendto": (44, 206), "setns": (308, 268), "setpriority": (141, 140), "setsockopt": (54, 208),

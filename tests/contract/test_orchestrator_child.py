@@ -16,6 +16,7 @@ from agentbox.adapters.container import Container
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterTimeout, BackendError, ContractMismatch, NotFound, SlotUnavailable
 from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.orchestrator.contract import CONTRACT_VERSION
 from agentbox.privacy import guard_of
 from agentbox.settings import PREFIX_VARIABLE
 from agentbox.testing.bridge_box import BridgeBox, stdio
@@ -115,7 +116,7 @@ async def test_O18_another_major_version_is_refused(odd):
     """ContractMismatch with both versions; no child stays."""
     with pytest.raises(ContractMismatch) as caught:
         await odd("initialize=version")
-    assert caught.value.members["mismatches"] == [{"slot": "orchestrator", "ours": "1.0.0", "theirs": "2.0.0"}]
+    assert caught.value.members["mismatches"] == [{"slot": "orchestrator", "ours": CONTRACT_VERSION, "theirs": "2.0.0"}]
 
 
 async def test_O16_a_command_that_does_not_start_is_told(tmp_path):

@@ -11,6 +11,7 @@ from agentbox.sandbox.answers.attributes import CALLS, Attributes
 from agentbox.sandbox.answers.connect import Connecting
 from agentbox.sandbox.answers.denials import Counts, Denied
 from agentbox.sandbox.answers.forks import Forks
+from agentbox.sandbox.answers.handlers import Handlers
 from agentbox.sandbox.answers.listen import Listening
 from agentbox.sandbox.answers.listener import Listener, Notice
 from agentbox.sandbox.answers.paths import Paths
@@ -41,6 +42,7 @@ class Desk:
         self._ready = select.epoll()
         self._ready.register(listener.fileno(), select.EPOLLIN)
         self._handlers: dict[str, Handler] = dict.fromkeys((*seccomp.FORKS, "clone"), Forks(listener, pids).fork)
+        self._handlers["rt_sigaction"] = Handlers(listener).install
         attributes = Attributes(listener, Paths(listener, confinement.grants))
         self._handlers |= {call: getattr(attributes, name) for call, name in CALLS.items()}
         sockets, ports = Sockets(listener, self._unwatch), Ports(confinement, locks)

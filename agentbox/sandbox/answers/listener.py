@@ -107,6 +107,17 @@ class Listener:
             raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
         return data
 
+    def write(self, notice: Notice, address: Word, data: bytes) -> None:
+        """Into its memory. Raises OSError."""
+        memory = os.open(f"/proc/{notice.pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if self.waits(notice):
+                os.pwrite(memory, data, address)
+        except OverflowError as error:
+            raise OSError(errno.EFAULT, os.strerror(errno.EFAULT)) from error
+        finally:
+            os.close(memory)
+
     def _send(self, packed: bytes) -> None:
         with suppress(FileNotFoundError):
             self._control(_SEND, packed)
