@@ -1,5 +1,6 @@
 """Puts the API together: the one place of this program where concrete things are built."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
@@ -60,7 +61,7 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock |
         await mesh.before_open(slot)
 
     container = container_of(
-        applied, paths, Deps(metrics=Metrics(registry), before_open=before_open, clock=clock or SystemClock()), timing=Timing().scaled(1 / boot.hooks.clock_scale),
+        applied, paths, Deps(metrics=Metrics(registry), before_open=before_open, clock=clock or SystemClock()), timing=_timing(boot.hooks.clock_scale),
         secrets=lambda slot: slot_secrets(paths, applied.slots[slot].options), spans=_spans(plan), on_change=lambda: services.evaluator.wake("adapters"),
     )  # fmt: skip
     tokens, outbox = NamedTokens(paths), _outbox(plan, paths, container, registry)
@@ -87,6 +88,12 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock |
         services.standard.all, lambda old, new: services.watch.changed(old, new), clock_scale=boot.hooks.clock_scale
     )
     return services
+
+
+def _timing(clock_scale: float) -> Timing:
+    """A test's clock scales waits, not the time in which agent-host starts: opening keeps at least 2 s."""
+    scaled = Timing().scaled(1 / clock_scale)
+    return replace(scaled, open=max(scaled.open, 2.0))
 
 
 def _nothing(_: object) -> None:

@@ -50,7 +50,7 @@ EMPTY_SET_IS_FINE = module(
     "    if not plan.required_programs:\n",
     "    if not plan.required_programs:\n        return plan.programs[1:2]\n    if not plan.required_programs:\n",
 )
-SLEEPS_INSTEAD = module("agentbox.boot.seal", "running = watch.until_ready()", "running = [time.sleep(1.5)][:0]")
+SLEEPS_INSTEAD = module("agentbox.boot.seal", "running = watch.until_ready()", "running = [time.sleep(2.5)][:0]")
 WRITES_IN_PLACE = module(
     "agentbox.supervision.sentinel",
     'part = paths.sentinel.with_name(f"{paths.sentinel.name}.{os.getpid()}")',
