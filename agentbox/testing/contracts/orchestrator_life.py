@@ -231,7 +231,7 @@ class LifeClauses:
 
     async def test_O14_no_process_beyond_the_limit(self, adapter: Orchestrator) -> None:
         """The fork that would be one too many fails; the program decides what follows, here an end of its own."""
-        script = "for i in $(seq 200); do sleep 30 & done; wait"
+        script = "sleep 0.6; for i in $(seq 200); do sleep 30 & done; wait"
         handle = await adapter.spawn(shell(script, limits=limits(pids=20)), request_id=new_id())
         async with asyncio.timeout(20):
             found = await items(adapter, handle.agent_id)
