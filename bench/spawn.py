@@ -23,7 +23,7 @@ from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator.contract import DEFAULT, AgentSpec, Orchestrator
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.agents.config import HostConfig
-from agentbox.agents.confinement import confinement_of
+from agentbox.agents.confinement import Places, confinement_of
 from agentbox.agents.entry import Entry
 from agentbox.agents.policy import holding_of
 from agentbox.sandbox import Launch, tree
@@ -82,7 +82,7 @@ def sandboxed(paths: Paths) -> Confinement:
     entry = Entry(
         agent_id="bench", spec=spec, limits=DEFAULT, principal="", request_id="", holding=holding_of(spec, config)
     )
-    return confinement_of(entry, config, (), _TRUE)
+    return confinement_of(entry, config, Places(workspace=paths.workspace, private=(), program=_TRUE))
 
 
 def memory(pid: int) -> int:
