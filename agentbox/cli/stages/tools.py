@@ -12,7 +12,7 @@ from agentbox.engine.docker import Docker
 from agentbox.settings import HostPaths
 
 # program -> Debian package; each is a peer that a suite runs for real.
-_TOOLS = {"npm": "npm", "promtool": "prometheus"}
+_TOOLS = {"npm": "npm", "promtool": "prometheus", "curl": "curl", "openssl": "openssl", "git": "git"}
 _OF_CONTAINERS = {
     "skopeo": "skopeo",
     "podman": "podman",
