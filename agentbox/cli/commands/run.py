@@ -19,7 +19,9 @@ from agentbox.ids import uuid7
 if TYPE_CHECKING:
     from agentbox.client import BoxClient, LogItem, Task
 
-CONFINED = "confined by the kernel to its profile, its network is the gateway; what that does not stop: docs/security.md"
+CONFINED = (
+    "confined by the kernel to its profile, its network is the gateway; what that does not stop: docs/security.md"
+)
 OPEN = "confined by the kernel to its files and processes, its network is open; docs/security.md"
 FAILED_ITSELF = 125
 TIMED_OUT = 124
