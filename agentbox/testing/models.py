@@ -1,25 +1,22 @@
 """A model gateway on a port of its own, before a model server of ours, with agents whose rights a test decides."""
 
 import asyncio
-import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import uvicorn
 
-from agentbox.gateway.authority import Layer, Refused
 from agentbox.gateway.llm.app import LlmApp, llm_app
 from agentbox.gateway.llm.config import LlmConfig, Provider
-from agentbox.grants.rights import allowing
-from agentbox.grants.standing import Ancestor, Budget, Right, Standing
-from agentbox.manifest.patterns import Scope
+from agentbox.grants.standing import Ancestor, Budget, Standing
 from agentbox.privacy import guard_of
 from agentbox.testing.model_server import ModelServer
+from agentbox.testing.told_authority import ToldAuthority, right
 from agentbox.testing.until import until
 
 KEY = "operator-key-0123456789abcdef"
@@ -28,88 +25,27 @@ KINDS = {"openai": "/v1", "anthropic": "", "gemini": ""}
 BUDGET = Budget(max_tokens=1_000_000, max_calls=1000, window_seconds=3600, max_concurrent=2, weight=1)
 
 
-def right(scope: Scope, operation: str, *patterns: str) -> Right:
-    """A rule that allows."""
-    return Right(
-        grant_id=f"g_{scope}", scope=scope, mode="allow", operations=(operation,), patterns=patterns
-    )  # fmt: skip
+class Standings(ToldAuthority):
+    """Of agents that call models."""
 
+    @property
+    def counted(self) -> Counter[tuple[str, str]]:
+        """How often each agent, by its name, was refused by each rule."""
+        return Counter((agent_id.removeprefix("id-"), rule) for agent_id, _, rule in self.refusals)
 
-@dataclass
-class Standings:
-    """An `Authority` that holds what the test gives it. `refusals`: how often each rule was told."""
-
-    held: dict[str, Standing] = field(default_factory=dict)
-    refusals: Counter[tuple[str, str]] = field(default_factory=Counter)
-    _cuts: dict[str, "asyncio.Future[None]"] = field(default_factory=dict)
-
-    def add(
+    def enter(
         self, name: str, budget: Budget | None = BUDGET, parent: Standing | None = None, **changes: Any
     ) -> Standing:
         """An agent whose token is `token-<name>`; it may use every provider."""
-        given: tuple[Ancestor, ...] = ()
+        line: tuple[Ancestor, ...] = ()
         if parent is not None:
             one = Ancestor(agent_id=parent.agent_id, name=parent.name, budget=parent.budget, rights=parent.rights)
-            given = (one, *parent.ancestors)
-        standing = Standing(
-            agent_id=f"id-{name}", generation=1, name=name, token_sha256=_digest(f"token-{name}"), profile="sandboxed",
-            rights=(right("llm", "call", *KINDS),), provider="openai", budget=budget, ancestors=given,
-        )  # fmt: skip
-        return self.put(replace(standing, **changes))
-
-    def put(self, standing: Standing) -> Standing:
-        """Whatever was held under that token before; whoever waits for a change is told."""
-        self.held[standing.token_sha256] = standing
-        self._tell(standing)
-        return standing
-
-    def drop(self, standing: Standing) -> None:
-        """Its token is over."""
-        del self.held[standing.token_sha256]
-        self._tell(standing)
-
-    def _tell(self, standing: Standing) -> None:
-        cut = self._cuts.pop(standing.agent_id, None)
-        if cut is not None:
-            cut.set_result(None)
-
-    def identify(self, bearer: str) -> Standing:
-        found = self.held.get(_digest(bearer))
-        if found is None:
-            raise Refused("token", "the token is unknown, or its agent has ended")
-        return found
-
-    async def check(
-        self,
-        who: Standing,
-        scope: Scope,
-        operation: str,
-        value: str,
-        *,
-        method: str = "",
-        path: str = "",
-        take: bool = True,
-    ) -> None:
-        if not allowing(self.held[who.token_sha256].rights, scope, operation, value, method=method, path=path):
-            raise Refused(f"{scope} {operation}", f"no right of the agent allows {scope} {operation} here")
-
-    async def approve(
-        self,
-        who: Standing,
-        kind: str,
-        value: str,
-        parameters: Mapping[str, Any],
-        words: str = "",
-        *,
-        hold: bool = False,
-    ) -> None:
-        raise Refused(f"approval {kind}", "no test of models asks")
-
-    def revoked(self, who: Standing) -> "asyncio.Future[None]":
-        return self._cuts.setdefault(who.agent_id, asyncio.get_running_loop().create_future())
-
-    def denied(self, who: Standing, layer: Layer, rule: str, detail: str = "") -> None:
-        self.refusals[who.name, rule] += 1
+            line = (one, *parent.ancestors)
+        given = {
+            "agent_id": f"id-{name}", "name": name, "profile": "sandboxed", "provider": "openai", "budget": budget,
+            "ancestors": line, "rights": (right("llm", "call", *KINDS),),
+        }  # fmt: skip
+        return self.add(token=f"token-{name}", **(given | changes))
 
 
 @dataclass
@@ -160,7 +96,3 @@ async def room(
         serving.should_exit = serving.force_exit = True
         await running
         await app.close()
-
-
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()

@@ -36,13 +36,17 @@ class ToldAuthority:
             "agent_id": agent_id, "generation": 1, "name": agent_id, "profile": "standard", "rights": tuple(rights),
             "token_sha256": hashlib.sha256(token.encode()).hexdigest(), **changes,
         })  # fmt: skip
-        self._lives[agent_id] = made
-        return made
+        return self.put(made)
+
+    def put(self, standing: Standing) -> Standing:
+        """In place of what that agent had; whoever waits for a change is told."""
+        self._lives[standing.agent_id] = standing
+        self._cut(standing.agent_id)
+        return standing
 
     def give(self, agent_id: str, rights: Sequence[Right]) -> None:
         """These instead, from now on."""
-        self._lives[agent_id] = replace(self._lives[agent_id], rights=tuple(rights))
-        self._cut(agent_id)
+        self.put(replace(self._lives[agent_id], rights=tuple(rights)))
 
     def end(self, agent_id: str) -> None:
         """It is over."""

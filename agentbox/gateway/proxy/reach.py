@@ -8,6 +8,7 @@ import structlog
 from agentbox.errors import AgentboxError
 from agentbox.gateway.config import GatewayConfig
 from agentbox.manifest.patterns.hosts import HostPattern
+from agentbox.supervision import applied
 from agentbox.supervision.boot_record import load_plan
 
 _GIB = 1 << 30
@@ -18,18 +19,18 @@ class Reach:
     """Looks whether another plan was applied, and reads it then."""
 
     def __init__(self, config: GatewayConfig) -> None:
-        self._file = config.paths.applied_plan
-        self._seen = self._mark()
+        self._paths = config.paths
+        self._seen = applied.mark(self._paths)
         self._take(config.plan.reach, config.plan.limits)
 
     def look(self) -> None:
         """Takes over what was applied since; of a plan that cannot be read nothing, and the log says so once."""
-        mark = self._mark()
-        if not mark or mark == self._seen:
+        mark = applied.mark(self._paths)
+        if mark is None or mark == self._seen:
             return
         self._seen = mark
         try:
-            plan = load_plan(self._file)
+            plan = load_plan(self._paths.applied_plan)
         except AgentboxError as error:
             log.error("the applied plan is not taken over", reason=error.message)
             return
@@ -40,9 +41,3 @@ class Reach:
         self.connect_seconds = float(table.get("connect_timeout_seconds", 10))
         self.max_connections = int(table.get("max_connections", 64))
         self.bytes = int(limits.get("egress", _GIB))  # in 24 hours, of an agent without a limit of its own
-
-    def _mark(self) -> int:
-        try:
-            return self._file.stat().st_mtime_ns
-        except FileNotFoundError:
-            return 0

@@ -20,7 +20,7 @@ async def test_calls_tokens_budgets_and_queues_are_shown(tmp_path: Path) -> None
     assert "agentbox_model_calls_total" in generate_latest(registry).decode()
     with ModelServer() as server:
         async with room(tmp_path / "state", server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             telling = asyncio.create_task(tell(here.app.state, told))
             answer = await here.chat("coder")
             used = answer.json()["usage"]

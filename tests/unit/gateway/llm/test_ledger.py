@@ -18,7 +18,7 @@ SMALL = Budget(max_tokens=1000, max_calls=5, window_seconds=100, max_concurrent=
 
 
 def coder(budget: Budget = SMALL) -> Standing:
-    return Standings().add("coder", budget=budget)
+    return Standings().enter("coder", budget=budget)
 
 
 class Clock:
@@ -80,9 +80,9 @@ async def test_a_restart_and_a_new_generation_find_what_was_spent(tmp_path: Path
 async def test_a_child_spends_what_is_its_parent_s(tmp_path: Path) -> None:
     """Every ancestor's account is charged, and the smallest rest bounds the call."""
     standings = Standings()
-    parent = standings.add("coder", budget=SMALL)
-    child = standings.add("tester", budget=BUDGET, parent=parent)
-    grandchild = standings.add("helper", budget=BUDGET, parent=child)
+    parent = standings.enter("coder", budget=SMALL)
+    child = standings.enter("tester", budget=BUDGET, parent=parent)
+    grandchild = standings.enter("helper", budget=BUDGET, parent=child)
     ledger = Ledger(tmp_path)
     await ledger.open()
     ledger.settle(await ledger.reserve(grandchild, 0, 700, 1), 700)
@@ -121,9 +121,9 @@ def test_no_order_of_calls_overdraws(steps: list[tuple[object, ...]]) -> None:
 async def _play(folder: Path, steps: list[tuple[object, ...]]) -> None:
     """A provider that keeps to the caps: what is used is never more than what was reserved."""
     clock, standings = Clock(), Standings()
-    parent = standings.add("coder", budget=SMALL)
-    child = standings.add("tester", budget=replace(SMALL, max_tokens=600), parent=parent)
-    agents = [parent, child, standings.add("other", budget=replace(SMALL, window_seconds=60))]
+    parent = standings.enter("coder", budget=SMALL)
+    child = standings.enter("tester", budget=replace(SMALL, max_tokens=600), parent=parent)
+    agents = [parent, child, standings.enter("other", budget=replace(SMALL, window_seconds=60))]
     ledger = Ledger(folder, clock)
     await ledger.open()
     held: list[Reservation] = []

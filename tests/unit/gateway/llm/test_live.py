@@ -19,7 +19,7 @@ async def test_an_applied_manifest_holds_for_the_next_call(tmp_path: Path) -> No
     paths.run.mkdir(parents=True)
     with ModelServer() as server:
         async with room(tmp_path / "state", server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             following = asyncio.create_task(follow(here.app, paths))
             await asyncio.sleep(0)
             paths.applied_plan.write_text("{")

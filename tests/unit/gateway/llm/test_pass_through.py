@@ -30,7 +30,7 @@ async def test_a_call_has_the_box_s_key_and_is_charged_what_the_provider_says(tm
     """The agent's token never leaves the box."""
     with said() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             answer = await here.post("coder", path, CALLS[path])
             assert answer.status_code == 200, answer.text
             assert TEXT in answer.text
@@ -47,7 +47,7 @@ async def test_a_stream_is_the_provider_s_to_the_byte(tmp_path: Path, path: str)
     """Compared with the same body sent directly, less the chunk of usage that only the gateway asked for."""
     with said() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             body = {**CALLS[path], "stream": True}
             through = await here.post("coder", path, body)
             assert through.headers["content-type"].startswith("text/event-stream")
@@ -67,7 +67,7 @@ async def test_usage_that_the_agent_asked_for_itself_reaches_it(tmp_path: Path) 
     """Nothing is taken away that was asked for."""
     with said() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             answer = await here.chat("coder", stream=True, stream_options={"include_usage": True})
             assert '"choices": []' in answer.text
 
@@ -76,7 +76,7 @@ async def test_gemini_whole_and_streamed(tmp_path: Path) -> None:
     """The token comes as `?key=` or header, and is not in the provider's query."""
     with said() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             base = f"{here.url}/llm/gemini/v1beta/models/small-1"
             whole = await here.client.post(f"{base}:generateContent?key=token-coder", json=GEMINI)
             assert TEXT in whole.text
@@ -95,7 +95,7 @@ async def test_a_list_names_only_models_that_the_agent_may_call(tmp_path: Path) 
     """By the provider's `models` and the agent's rights, for every kind."""
     with said() as server:
         async with room(tmp_path, server, models=("small-*",)) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             head = {"x-api-key": "token-coder"}
             for path in ("openai/v1/models", "anthropic/v1/models"):
                 answer = await here.client.get(f"{here.url}/llm/{path}", headers=head)
@@ -109,7 +109,7 @@ async def test_a_provider_that_sends_the_key_back_is_not_heard(tmp_path: Path, s
     """In a body, a header and an event; it is counted."""
     with said() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             for path in CALLS:
                 server.faults.append(Fault(kind="echo"))
                 answer = await here.post("coder", path, {**CALLS[path], "stream": stream})
@@ -124,7 +124,7 @@ async def test_a_refused_key_is_said_without_the_provider_s_words(tmp_path: Path
     """A vendor's 401 quotes a part of the key."""
     with ModelServer(key="another") as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             answer = await here.chat("coder")
             assert answer.status_code == 502
             assert KEY not in answer.text

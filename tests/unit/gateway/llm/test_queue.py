@@ -33,12 +33,12 @@ async def shares(queue: FairQueue, calls: dict[Place, tuple[int, int]], turns: i
 async def test_ten_agents_have_equal_shares_and_a_greedy_one_starves_none() -> None:
     """Shares are tokens, not calls, within one round's quantum."""
     standings = Standings()
-    places = [Place.of(standings.add(f"a{number}", budget=WIDE)) for number in range(10)]
+    places = [Place.of(standings.enter(f"a{number}", budget=WIDE)) for number in range(10)]
     calls = {place: (WAITING if number == 0 else 6, 4096) for number, place in enumerate(places)}
     order = await shares(FairQueue(2, Crowd()), calls, 52)
     counts = Counter(place.flow for place in order)
     assert max(counts.values()) - min(counts.values()) <= 3
-    small = Place.of(standings.add("small", budget=WIDE))
+    small = Place.of(standings.enter("small", budget=WIDE))
     order = await shares(FairQueue(1, Crowd()), {places[0]: (20, 60_000), small: (20, 600)}, 21)
     assert Counter(order)[small] == 20  # large calls are as many tokens, not as many calls
 
@@ -46,8 +46,8 @@ async def test_ten_agents_have_equal_shares_and_a_greedy_one_starves_none() -> N
 async def test_weights_are_shares() -> None:
     """Three to one."""
     standings = Standings()
-    heavy = Place.of(standings.add("heavy", budget=replace(WIDE, weight=3)))
-    light = Place.of(standings.add("light", budget=WIDE))
+    heavy = Place.of(standings.enter("heavy", budget=replace(WIDE, weight=3)))
+    light = Place.of(standings.enter("light", budget=WIDE))
     counts = Counter(await shares(FairQueue(1, Crowd()), {light: (30, 5000), heavy: (30, 5000)}, 24))
     assert 16 <= counts[heavy] <= 20
 
@@ -55,9 +55,9 @@ async def test_weights_are_shares() -> None:
 async def test_children_share_the_turn_of_their_outermost_ancestor() -> None:
     """Five children have as much as one agent beside them."""
     standings = Standings()
-    parent = standings.add("parent", budget=WIDE)
-    family = [Place.of(standings.add(f"child-{n}", budget=WIDE, parent=parent)) for n in range(5)]
-    other = Place.of(standings.add("other", budget=WIDE))
+    parent = standings.enter("parent", budget=WIDE)
+    family = [Place.of(standings.enter(f"child-{n}", budget=WIDE, parent=parent)) for n in range(5)]
+    other = Place.of(standings.enter("other", budget=WIDE))
     calls = {**dict.fromkeys(family, (5, 4096)), other: (20, 4096)}
     order = await shares(FairQueue(1, Crowd()), calls, 20)
     assert 8 <= sum(place is other for place in order) <= 12
@@ -66,11 +66,11 @@ async def test_children_share_the_turn_of_their_outermost_ancestor() -> None:
 async def test_an_agent_s_own_bound_and_its_parent_s_hold() -> None:
     """Calls over the bound wait, and others pass them by."""
     standings = Standings()
-    parent = standings.add("parent", budget=replace(WIDE, max_concurrent=2))
-    child = Place.of(standings.add("child", budget=WIDE, parent=parent))
+    parent = standings.enter("parent", budget=replace(WIDE, max_concurrent=2))
+    child = Place.of(standings.enter("child", budget=WIDE, parent=parent))
     queue = FairQueue(8, Crowd())
     entered = [asyncio.ensure_future(queue.enter(child, 10)) for _ in range(4)]
-    other = asyncio.ensure_future(queue.enter(Place.of(standings.add("other")), 10))
+    other = asyncio.ensure_future(queue.enter(Place.of(standings.enter("other")), 10))
     await asyncio.wait({other}, timeout=5)
     assert other.done()
     assert [one.done() for one in entered] == [True, True, False, False]
@@ -84,7 +84,7 @@ async def test_an_agent_s_own_bound_and_its_parent_s_hold() -> None:
 async def test_first_come_first_served_and_not_without_end() -> None:
     """A large call keeps its place; over the bound of waiting calls the next is refused."""
     queue = FairQueue(1, Crowd())
-    place = Place.of(Standings().add("a", budget=WIDE))
+    place = Place.of(Standings().enter("a", budget=WIDE))
     await queue.enter(place, 1)
     waiting = [asyncio.ensure_future(queue.enter(place, cost)) for cost in [90_000, *[1] * (WAITING - 1)]]
     await asyncio.sleep(0)
@@ -102,7 +102,7 @@ async def test_first_come_first_served_and_not_without_end() -> None:
 async def test_whoever_goes_as_its_turn_comes_leaves_no_slot_taken() -> None:
     """A cancelled call gives back what it was given."""
     queue = FairQueue(1, Crowd())
-    place = Place.of(Standings().add("a", budget=WIDE))
+    place = Place.of(Standings().enter("a", budget=WIDE))
     await queue.enter(place, 1)
     second = asyncio.ensure_future(queue.enter(place, 1))
     await asyncio.sleep(0)

@@ -8,7 +8,8 @@ from typing import Any
 from agentbox.gateway.llm.request import LARGEST
 from agentbox.gateway.llm.request import PARTS as MOST
 from agentbox.testing.model_server import ModelServer
-from agentbox.testing.models import BUDGET, KEY, right, room
+from agentbox.testing.models import BUDGET, KEY, room
+from agentbox.testing.told_authority import right
 from agentbox.testing.until import until
 
 CHAT: dict[str, Any] = {"model": "small-1", "messages": [{"role": "user", "content": "Hi."}]}
@@ -78,12 +79,12 @@ async def test_only_listed_calls_pass(tmp_path: Path) -> None:
     """403 and a count for every other path and method."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             head = {"authorization": "Bearer token-coder"}
             for count, (method, path) in enumerate(PATHS, 1):
                 answer = await here.client.request(method, f"{here.url}/llm/{path}", headers=head, json=CHAT)
                 assert answer.status_code == 403, path
-                assert here.standings.refusals["coder", "llm:path"] == count
+                assert here.standings.counted["coder", "llm:path"] == count
             assert not server.requests
 
 
@@ -91,7 +92,7 @@ async def test_a_path_in_another_form_is_refused(tmp_path: Path) -> None:
     """Dots, doubled slashes and escapes never reach the provider."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             head = b"authorization: Bearer token-coder\r\ncontent-length: 2\r\nhost: x\r\n\r\n{}"
             for path in (b"v1/../v1/responses", b"v1//responses", b"v1/%2e%2e/responses", b"v1/responses/../files"):
                 answer = await raw(here.url, b"POST /llm/openai/" + path + b" HTTP/1.1\r\n" + head)
@@ -112,11 +113,11 @@ async def test_parts_that_work_outside_of_the_box_are_refused_by_name(tmp_path: 
     """Hosted tools, remote servers, background jobs, stored objects, of each kind and spelling."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             for count, (path, body, part) in enumerate(PARTS, 1):
                 answer = await here.post("coder", path, {**body, **part})
                 assert answer.status_code == 403, part
-                assert here.standings.refusals["coder", "llm:part"] == count
+                assert here.standings.counted["coder", "llm:part"] == count
             assert not server.requests
 
 
@@ -124,7 +125,7 @@ async def test_tools_that_the_agent_carries_out_itself_pass(tmp_path: Path) -> N
     """Names within a tool's schema or data are only names."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             function = {"type": "function", "name": "look", "parameters": FUNCTION}
             own = [function, {"type": "custom", "name": "patch"}, {"type": "local_shell"}]
             given = {"type": "function_call", "call_id": "c", "name": "look", "arguments": '{"file_id": "1"}'}
@@ -144,7 +145,7 @@ async def test_nothing_is_stored_at_the_provider(tmp_path: Path) -> None:
     """`store` is off, whatever the agent says."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             await here.post("coder", "openai/v1/responses", {**RESPONSES, "store": True})
             await here.chat("coder", store=True)
             assert [request.body["store"] for request in server.requests] == [False, False]
@@ -154,10 +155,10 @@ async def test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach(
     """A URL in each place that takes one needs a net right."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
-            who = here.standings.add("coder")
+            who = here.standings.enter("coder")
             for count, (path, body, part) in enumerate(FETCHED, 1):
                 assert (await here.post("coder", path, {**body, **part})).status_code == 403
-                assert here.standings.refusals["coder", "net connect"] == count
+                assert here.standings.counted["coder", "net connect"] == count
             assert not server.requests
             here.standings.put(replace(who, rights=(*who.rights, right("net", "connect", "img.example.org"))))
             for path, body, part in FETCHED:
@@ -168,12 +169,12 @@ async def test_models_need_a_right_and_a_provider_that_is_open_for_them(tmp_path
     """Both are asked, and each refusal has its rule."""
     with ModelServer() as server:
         async with room(tmp_path, server, models=("small-*",)) as here:
-            here.standings.add("coder", rights=(right("llm", "call", "openai/small-1"),))
+            here.standings.enter("coder", rights=(right("llm", "call", "openai/small-1"),))
             assert (await here.chat("coder")).status_code == 200
             assert (await here.chat("coder", model="small-2")).status_code == 403
             assert (await here.chat("coder", model="large-1")).status_code == 403
             assert (await here.post("coder", "anthropic/v1/messages", MESSAGES)).status_code == 403
-            assert here.standings.refusals == {("coder", "llm call"): 2, ("coder", "llm:model"): 1}
+            assert here.standings.counted == {("coder", "llm call"): 2, ("coder", "llm:model"): 1}
             assert len(server.requests) == 1
 
 
@@ -181,16 +182,16 @@ async def test_without_a_budget_there_is_no_model(tmp_path: Path) -> None:
     """No budget, no call."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder", budget=None)
+            here.standings.enter("coder", budget=None)
             assert (await here.chat("coder")).status_code == 403
-            assert here.standings.refusals["coder", "llm:budget"] == 1
+            assert here.standings.counted["coder", "llm:budget"] == 1
 
 
 async def test_a_body_that_is_no_request_is_said_to_be_none(tmp_path: Path) -> None:
     """400, nothing is sent, nothing breaks."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             head = {"authorization": "Bearer token-coder"}
             for body in (b"", b"[]", b"{", b'"x"', b"[" * 100_000, b'{"model": 1}', b'{"model": "a b"}'):
                 answer = await here.client.post(f"{here.url}/llm/openai/v1/responses", content=body, headers=head)
@@ -204,12 +205,12 @@ async def test_the_filter_masks_what_goes_out_and_counts_it(tmp_path: Path) -> N
     secret = "sk-" + "ab12" * 8
     with ModelServer() as server:
         async with room(tmp_path / "soft", server, privacy="soft") as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             assert (await here.chat("coder", f"my key is {secret}")).status_code == 200
             assert secret not in str(server.requests[-1].body)
             assert here.app.gauges.masked == {("openai", "secret"): 1}
         async with room(tmp_path / "off", server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             await here.chat("coder", f"my key is {secret}")
             assert secret in str(server.requests[-1].body)
 
@@ -218,7 +219,7 @@ async def test_odd_text_and_depth_break_nothing(tmp_path: Path) -> None:
     """Half a surrogate pair passes as it came; what is nested too deep is refused; `prompt` of completions is the text."""
     with ModelServer() as server:
         async with room(tmp_path, server, privacy="soft") as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             head = {"authorization": "Bearer token-coder"}
             url = f"{here.url}/llm/openai/v1/chat/completions"
             half = b'{"model":"small-1","messages":[{"role":"user","content":"\\ud800"}]}'
@@ -237,8 +238,8 @@ async def test_many_large_requests_cost_the_agent_that_sends_them(tmp_path: Path
     """A body that is too large, one of too many parts, and many at once are refused; a neighbour is served meanwhile."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("greedy")
-            here.standings.add("coder")
+            here.standings.enter("greedy")
+            here.standings.enter("coder")
             head = {"authorization": "Bearer token-greedy"}
             url = f"{here.url}/llm/openai/v1/chat/completions"
             for body in (b" " * (LARGEST + 1), b'{"model":"small-1","x":[' + b"0," * MOST + b"0]}"):
@@ -261,7 +262,7 @@ async def test_a_key_that_is_not_set_is_named(tmp_path: Path) -> None:
     """The name of the secret, for the operator."""
     with ModelServer() as server:
         async with room(tmp_path, server, env_var="OTHER_KEY") as here:
-            here.standings.add("coder", budget=BUDGET)
+            here.standings.enter("coder", budget=BUDGET)
             answer = await here.chat("coder")
             assert answer.status_code == 503
             assert "OTHER_KEY" in answer.text

@@ -24,7 +24,7 @@ async def test_parallel_streams_cannot_overdraw(tmp_path: Path) -> None:
     with ModelServer(say=turns([Said(text="word " * 40, tokens=1 << 30)]), pause=0.002) as server:
         async with room(tmp_path, server, max_concurrent=8) as here:
             budget = replace(BUDGET, max_tokens=4000, max_concurrent=8)
-            here.standings.add("coder", budget=budget)
+            here.standings.enter("coder", budget=budget)
             answers = await asyncio.gather(*(here.chat("coder", stream=True, max_tokens=900) for _ in range(20)))
             statuses = [answer.status_code for answer in answers]
             assert 3 <= statuses.count(200) < 20
@@ -38,14 +38,14 @@ async def test_parallel_streams_cannot_overdraw(tmp_path: Path) -> None:
             assert last.json()["error"]["code"] == "insufficient_quota"
             assert int(last.headers["retry-after"]) > 3000
             assert last.headers["x-should-retry"] == "false"
-            assert here.standings.refusals["coder", "budget:tokens"] == statuses.count(429) + 1
+            assert here.standings.counted["coder", "budget:tokens"] == statuses.count(429) + 1
 
 
 async def test_over_budget_is_said_in_each_provider_s_own_shape(tmp_path: Path) -> None:
     """429 as each vendor writes it, with the time to wait."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder", budget=replace(BUDGET, max_calls=1))
+            here.standings.enter("coder", budget=replace(BUDGET, max_calls=1))
             assert (await here.chat("coder")).status_code == 200
             messages = {"model": "small-1", "max_tokens": 9, "messages": []}
             answer = await here.post("coder", "anthropic/v1/messages", messages)
@@ -53,18 +53,18 @@ async def test_over_budget_is_said_in_each_provider_s_own_shape(tmp_path: Path) 
             answer = await here.post("coder", "gemini/v1beta/models/small-1:generateContent", {"contents": []})
             assert (answer.status_code, answer.json()["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")
             assert answer.json()["error"]["details"][0]["retryDelay"].endswith("s")
-            assert here.standings.refusals["coder", "budget:calls"] == 2
+            assert here.standings.counted["coder", "budget:calls"] == 2
 
 
 async def test_a_restart_of_the_gateway_gives_nothing_back(tmp_path: Path) -> None:
     """The next call's cap is what the first one left."""
     with ModelServer(say=turns([LONG])) as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder", budget=replace(BUDGET, max_tokens=500))
+            here.standings.enter("coder", budget=replace(BUDGET, max_tokens=500))
             await here.chat("coder")
             before = spent(here)
         async with room(tmp_path, server) as here:
-            here.standings.add("coder", budget=replace(BUDGET, max_tokens=500), agent_id="reborn", generation=4)
+            here.standings.enter("coder", budget=replace(BUDGET, max_tokens=500), agent_id="reborn", generation=4)
             assert (await here.chat("coder", max_tokens=400)).status_code == 200
             assert server.requests[-1].body["max_tokens"] < 400
             assert before < spent(here) <= 500
@@ -74,7 +74,7 @@ async def test_a_stream_that_the_provider_breaks_is_estimated_and_broken_for_the
     """So is one that tells no usage, which ends as it should."""
     with ModelServer(say=turns([LONG])) as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             server.faults.append(Fault(kind="cut", after=20))
             with pytest.raises(httpx.RemoteProtocolError):
                 await here.chat("coder", stream=True, max_tokens=5000)
@@ -90,7 +90,7 @@ async def test_an_agent_that_hangs_up_frees_its_slot_and_pays_the_worst_case(tmp
     """The provider is cut off, and the count of tokens that nobody saw is not guessed low."""
     with ModelServer(say=turns([LONG]), pause=0.02) as server:
         async with room(tmp_path, server, max_concurrent=1) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             body = {"model": "small-1", "stream": True, "max_tokens": 2000, "messages": []}
             head = {"authorization": "Bearer token-coder"}
             async with here.client.stream(
@@ -107,7 +107,7 @@ async def test_a_right_that_ends_cuts_what_is_open(tmp_path: Path) -> None:
     """Another change of the same agent cuts nothing."""
     with ModelServer(say=turns([LONG]), pause=0.02) as server:
         async with room(tmp_path, server) as here:
-            who = here.standings.add("coder")
+            who = here.standings.enter("coder")
             streaming = asyncio.ensure_future(here.chat("coder", stream=True))
             await until(lambda: server.running == 1, "the stream runs")
             here.standings.put(replace(who, generation=1))  # something else changed
@@ -118,7 +118,7 @@ async def test_a_right_that_ends_cuts_what_is_open(tmp_path: Path) -> None:
                 await streaming
             await until(lambda: server.gone == 1, "the provider is cut off too")
             assert (await here.chat("coder")).status_code == 403
-            here.standings.drop(who)
+            here.standings.end(who.agent_id)
             assert (await here.chat("coder")).status_code == 401
 
 
@@ -126,7 +126,7 @@ async def test_a_busy_provider_is_asked_again_before_anything_was_passed_on(tmp_
     """As it asks, unless it asks for too long; the last answer is the agent's."""
     with ModelServer() as server:
         async with room(tmp_path, server) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             server.faults += [Fault(kind="status", status=429, retry_after="0.05"), Fault(kind="status", status=503)]
             answer = await here.chat("coder", stream=True)
             assert answer.status_code == 200
@@ -146,7 +146,7 @@ async def test_a_provider_that_is_too_slow_is_given_up(tmp_path: Path) -> None:
     """504 after the provider's `timeout_seconds`."""
     with ModelServer() as server:
         async with room(tmp_path, server, timeout_seconds=1) as here:
-            here.standings.add("coder")
+            here.standings.enter("coder")
             server.faults.append(Fault(kind="slow", seconds=5))
             answer = await here.chat("coder")
             assert answer.status_code == 504
@@ -158,7 +158,7 @@ async def test_no_more_calls_at_once_than_the_provider_takes(tmp_path: Path) -> 
     with ModelServer(say=turns([LONG]), pause=0.001) as server:
         async with room(tmp_path, server, max_concurrent=3) as here:
             for number in range(10):
-                here.standings.add(f"a{number}")
+                here.standings.enter(f"a{number}")
             calls = [here.chat(f"a{number}", stream=True) for number in range(10) for _ in range(2)]
             answers = await asyncio.gather(*calls)
             assert {answer.status_code for answer in answers} == {200}
