@@ -49,7 +49,7 @@ async def page(session: "Session[Service]", params: Params) -> Any:
 
 
 async def get(session: "Session[Service]", params: Params) -> Any:
-    return shown(session.service.table.get(params["agent_id"]), session.service.host.reviews).to_wire()
+    return shown(session.service.table.get(params["agent_id"]), session.service.host).to_wire()
 
 
 async def send_signal(session: "Session[Service]", params: Params) -> Any:
@@ -142,7 +142,7 @@ async def revoke_grant(session: "Session[Service]", params: Params) -> Any:
     entry = table.get(params["agent_id"])
     revoking = table.revoking.revoke(entry, from_wire(str, params["grant_id"]), str(params.get("principal", "")))
     await asyncio.shield(asyncio.ensure_future(revoking))
-    return shown(entry, session.service.host.reviews).to_wire()
+    return shown(entry, session.service.host).to_wire()
 
 
 async def denied(session: "Session[Service]", params: Params) -> Any:

@@ -1,5 +1,6 @@
 """Calls of models, queues and budgets in `/metrics`, as the gateway told them last."""
 
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -7,6 +8,8 @@ from typing import Any, Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from agentbox.grants.spent import Spent, use_of
+from agentbox.grants.standing import Budget
 from agentbox.supervision.files import read_json
 
 # Of each counter: its name in the file, what it is, its labels.
@@ -37,7 +40,7 @@ class ModelMetrics(Collector):
                 family.add_metric(names, value)
             yield family
         yield from _queues(state.get("queues", {}))
-        yield from _budgets(state.get("budgets", {}))
+        yield from _budgets(state.get("budgets", {}), state.get("spent", {}))
 
 
 def _queues(queues: Mapping[str, Any]) -> Iterator[GaugeMetricFamily]:
@@ -50,14 +53,15 @@ def _queues(queues: Mapping[str, Any]) -> Iterator[GaugeMetricFamily]:
     yield running
 
 
-def _budgets(budgets: Mapping[str, Any]) -> Iterator[GaugeMetricFamily]:
+def _budgets(budgets: Mapping[str, Any], spent: Mapping[str, Any]) -> Iterator[GaugeMetricFamily]:
     tokens = GaugeMetricFamily(
         "agentbox_model_budget_tokens", "Tokens of the window, reserved ones too", labels=("agent", "state")
     )
     calls = GaugeMetricFamily("agentbox_model_budget_calls", "Calls of the window", labels=("agent", "state"))
-    for name, (used, most, made, most_made) in budgets.items():
-        for family, now, cap in ((tokens, used, most), (calls, made, most_made)):
-            family.add_metric((name, "used"), now)
-            family.add_metric((name, "left"), max(cap - now, 0))
+    for name, budget in budgets.items():
+        use = use_of({name: Budget(**budget)}, lambda of: Spent(**spent[of]), time.time())
+        for family, row in ((tokens, use["tokens"]), (calls, use["calls"])):
+            for state in ("used", "left"):
+                family.add_metric((name, state), row[state])
     yield tokens
     yield calls

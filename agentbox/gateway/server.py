@@ -31,8 +31,10 @@ class Server:
         """`resolver` finds addresses of names; by default the host's."""
         self._config = config
         self._proxy = Proxy(config, authority, resolver)
-        self._door = Door(config, authority)
         self.models = _models(config, authority)
+        self._door = (
+            Door(config, authority) if self.models is None else Door(config, authority, self.models.ledger.spent)
+        )
         llm: Asgi = (
             absent("models", "[providers] names no endpoint that is enabled") if self.models is None else self.models
         )

@@ -104,7 +104,9 @@ class AgentInfo(Record):
     something, by layer and rule, over all its lives; `limits` each cap and the most that was seen of it, `peak`, null where
     nobody looks: `{limit: {cap, peak, unit, config_path}}`. Of a single agent (`get`) `policy` says what it
     holds: the profile, each grant with its id, the model budget; never a token; `branch` where its files are: `state` (none,
-    open, sealed or over) and the summary of the `review` that waits. In a list both are empty."""
+    open, sealed or over) and the summary of the `review` that waits; `budget` what it has used of a model and what is left:
+    `{tokens: {cap, used, reserved, left}, calls: {cap, used, left}, window_seconds, resets_at}`, empty without a model. In a
+    list all three are empty."""
 
     handle: AgentHandle
     spec: AgentSpec
@@ -118,6 +120,7 @@ class AgentInfo(Record):
     limits: JsonObj = field(default_factory=dict)
     policy: JsonObj = field(default_factory=dict)
     branch: JsonObj = field(default_factory=dict)
+    budget: JsonObj = field(default_factory=dict)
 
 
 @record

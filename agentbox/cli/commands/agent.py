@@ -157,7 +157,7 @@ def _show(cli: Cli, agent: Agent) -> None:
         "agent": agent.agent_id, "name": spec["name"], "state": agent.state, "generation": agent.generation,
         "command": " ".join(spec["argv"]), "profile": spec["profile"], "parent": spec.get("parent_id") or "",
         "provider": policy.get("provider", ""), "children": " ".join(policy.get("children", ())),
-        "budget": _figures(policy.get("budget")), "approval": " ".join(policy.get("approval_required", ())),
+        "budget": _figures(policy.get("budget")), "used": _used(agent.budget), "approval": " ".join(policy.get("approval_required", ())),
         "denied": " ".join(f"{layer}:{rule}={n}" for layer, rules in agent.denials.items() for rule, n in rules.items()),
     }  # fmt: skip
     for name, value in facts.items():
@@ -184,6 +184,13 @@ def _grant(row: Mapping[str, Any]) -> str:
         *bounds,
     )
     return plain("  ".join(words))
+
+
+def _used(budget: Mapping[str, Any]) -> str:
+    if not budget:
+        return ""
+    rows = (f"{name} {row['used']} of {row['cap']}, {row['left']} left" for name, row in budget.items() if name in ("tokens", "calls"))  # fmt: skip
+    return "; ".join((*rows, f"window ends {budget['resets_at'] or 'a while after the next call'}"))
 
 
 def _figures(budget: Mapping[str, Any] | None) -> str:

@@ -1,6 +1,6 @@
 """One call of an agent: judged by its rights, then answered here or by the box's API."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agentbox.gateway.authority import Authority, Refused
@@ -12,6 +12,7 @@ from agentbox.gateway.door.floods import Floods
 from agentbox.gateway.door.hello import hello
 from agentbox.gateway.door.specials import SPECIALS
 from agentbox.gateway.door.tools import BY_AGENT_METHOD, BY_METHOD, BY_NAME, TOOLS, Tool
+from agentbox.grants.spent import Spent
 from agentbox.grants.standing import Standing
 from agentbox.manifest.patterns import PatternError, Scope, parse
 from agentbox.supervision.secrets import read_secret
@@ -26,8 +27,11 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
 class Door:
     """Answers calls; `close` ends its connections to the API."""
 
-    def __init__(self, config: GatewayConfig, authority: Authority) -> None:
-        self.authority, self.config = authority, config
+    def __init__(
+        self, config: GatewayConfig, authority: Authority, spent: Callable[[str], Spent | None] = lambda _: None
+    ) -> None:
+        """`spent`: what a name has used of models."""
+        self.authority, self.config, self._spent = authority, config, spent
         self.api = BoxApi(config)
         self.floods = Floods()
 
@@ -55,7 +59,7 @@ class Door:
             raise errors.params("params must be an object")
         if method == "hello":
             _none(given)
-            return hello(who)
+            return hello(who, self._spent)
         if method == "tool.list":
             _none(given)
             return {"tools": self.tools(who)}

@@ -1,8 +1,11 @@
 """What an agent is told of itself: who it is, what it may do, and what it may use up."""
 
+import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from agentbox.gateway.door.tools import AGENTS, TOOLS
+from agentbox.grants.spent import Spent, line_of, use_of
 from agentbox.grants.standing import Standing
 from agentbox.plan.plain import plain
 
@@ -11,8 +14,8 @@ _OWN: Final = ("hello", "tool.list", "tool.invoke", "secret.get", "approval.requ
 METHODS: Final = (*_OWN, *(tool.method for tool in (*TOOLS, *AGENTS)))
 
 
-def hello(who: Standing) -> dict[str, Any]:
-    """Never a token, and never its hash."""
+def hello(who: Standing, spent: Callable[[str], Spent | None]) -> dict[str, Any]:
+    """`spent`: what a name has used of models. Never a token, and never its hash."""
     return {
         "contracts": {"door": CONTRACT_VERSION},
         "agent": {"id": who.agent_id, "generation": who.generation, "name": who.name, "parent_id": who.parent_id, "principal": who.principal},
@@ -20,7 +23,10 @@ def hello(who: Standing) -> dict[str, Any]:
             "profile": who.profile, "rights": [plain(right) for right in who.rights],
             "approval_required": list(who.approval_required), "children": list(who.children), "secrets": list(who.secrets),
         },
-        "budgets": {"provider": who.provider, "llm": None if who.budget is None else plain(who.budget), "limits": dict(who.limits)},
+        "budgets": {
+            "provider": who.provider, "llm": None if who.budget is None else plain(who.budget),
+            "use": use_of(line_of(who), spent, time.time()), "limits": dict(who.limits),
+        },
         "own": {"pods": f"agents/{who.name}/", "memory": f"agent.{who.name}", "beads": f"for:{who.name}", "events": who.principal},
         "methods": METHODS,
     }  # fmt: skip

@@ -23,6 +23,7 @@ from agentbox.gateway.llm.room import Room
 from agentbox.gateway.llm.upstream import Upstream
 from agentbox.gateway.llm.words import STATUS, Answer, Call, Kind
 from agentbox.grants.standing import Standing
+from agentbox.plan.plain import plain
 
 log = structlog.get_logger()
 
@@ -64,14 +65,13 @@ class LlmApp:
         await self.ledger.close()
 
     def state(self) -> dict[str, Any]:
-        """Counts since the start, queues, and budgets of names that called since then: plain data."""
+        """Counts since the start, queues, what each name has spent, and the budgets of names that called since the start:
+        plain data, which changes only as they do."""
         queues = {name: [line.queue.depth, line.queue.running] for name, line in self.lines.items()}
-        budgets = {
-            one.name: [one.tokens, one.budget.max_tokens, one.calls, one.budget.max_calls]
-            for one in self.ledger.accounts.values()
-            if one.budget is not None
-        }
-        return {"counts": self.gauges.to_json(), "queues": queues, "budgets": budgets}
+        accounts = self.ledger.accounts.values()
+        budgets = {one.name: plain(one.budget) for one in accounts if one.budget is not None}
+        spent = {one.name: plain(self.ledger.spent(one.name)) for one in accounts}
+        return {"counts": self.gauges.to_json(), "queues": queues, "budgets": budgets, "spent": spent}
 
     def reload(self, config: LlmConfig) -> None:
         """Takes over the live keys of providers that there are: models, calls at once, seconds of a call."""

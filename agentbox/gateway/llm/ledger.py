@@ -19,6 +19,7 @@ import structlog
 from agentbox.adapters.errors import AdapterError
 from agentbox.adapters.sqlite import Database, rows
 from agentbox.gateway.llm.words import Answer
+from agentbox.grants.spent import Spent, line_of
 from agentbox.grants.standing import Budget, Standing
 
 DEFAULT_OUTPUT: Final = 16_384  # tokens of one answer where the request sets no cap: no current model refuses it
@@ -157,15 +158,16 @@ class Ledger:
             left = min(left, here)
         return left
 
+    def spent(self, name: str) -> Spent | None:
+        """Of that name; None while it has no account. Its window may be over (`Spent.at`)."""
+        one = self.accounts.get(name)
+        return None if one is None else Spent(since=one.since, tokens=one.tokens, calls=one.calls, reserved=one.reserved)  # fmt: skip
+
     def _chain(self, who: Standing) -> list[tuple[Account, Budget]]:
         """The agent's own account, then those of its ancestors, each once. Raises Answer for one that has no budget."""
         if who.budget is None:
             raise Answer("forbidden", "this agent has no model budget", rule="llm:budget")
-        found = {who.name or who.agent_id: who.budget}
-        for one in who.ancestors:
-            if one.budget is not None:
-                found.setdefault(one.name or one.agent_id, one.budget)
-        return [(self._account(name, budget), budget) for name, budget in found.items()]
+        return [(self._account(name, budget), budget) for name, budget in line_of(who).items()]
 
     def _account(self, name: str, budget: Budget) -> Account:
         account = self.accounts.setdefault(name, Account(name, self._seconds()))
