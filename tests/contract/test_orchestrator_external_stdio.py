@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 class StdioLab:
     """A box of the test."""
 
-    lives = (400, 600)
+    lives = (240, 600)
 
     def __init__(self, prefix: Path) -> None:
         self._prefix = prefix

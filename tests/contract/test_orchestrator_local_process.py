@@ -27,7 +27,7 @@ def _adapter(box: AgentHostBox) -> LocalProcessOrchestrator:
 class LocalLab:
     """An agent-host below a folder of the test."""
 
-    lives = (400, 600)
+    lives = (240, 600)
 
     def __init__(self, prefix: Path) -> None:
         self._prefix = prefix

@@ -20,7 +20,7 @@ class Lab(Protocol):
     """A backend of its own for one test. `adapter` is open after `start` and after `restart`."""
 
     adapter: Orchestrator
-    lives: tuple[int, int]  # until everything is at its level, and after that
+    lives: tuple[int, int]  # before memory may be at its level, and after it is
 
     @property
     def root_pid(self) -> int:

@@ -1,10 +1,8 @@
 """Clauses O11 and O13 to O15: restarts, crashes, bounds, the record."""
 
 import asyncio
-import os
 import signal
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -252,37 +250,6 @@ class LifeClauses:
         info = await adapter.get(handle.agent_id)
         assert info.exit is not None
         assert (info.exit.reason, info.state) == ("timeout", "failed")
-
-    async def test_O14_a_thousand_lives_leave_nothing(self, lab: Lab) -> None:
-        """Between the 400th and the 1 000th spawn and exit, descriptors, memory and rows stay where they are; fewer where
-        each passes a host's API, and no fewer than that host keeps rows."""
-        adapter = await lab.start()
-        first, then = lab.lives
-        await _cycles(adapter, first)
-        before = _held(lab.root_pid), len((await adapter.list(limit=500)).items)
-        await _cycles(adapter, then)
-        await until(lambda: _held(lab.root_pid)[0] <= before[0][0] + 2, "descriptors are back")
-        assert _held(lab.root_pid)[1] <= before[0][1] + 4 * MIB
-        for _ in range(100):  # what is over is forgotten a moment later
-            if (rows := len((await adapter.list(limit=500)).items)) == before[1]:
-                break
-            await asyncio.sleep(0.05)
-        assert rows == before[1]
-        assert not [row for row in tree.descendants(tree.scan(), [lab.root_pid]) if row.state == "Z"]
-
-
-async def _cycles(adapter: Orchestrator, count: int) -> None:
-    """Spawns in groups of 20, each group to its end."""
-    for _ in range(count // 20):
-        handles = await asyncio.gather(*(adapter.spawn(spec("true"), request_id=new_id()) for _ in range(20)))
-        await asyncio.gather(*(items(adapter, handle.agent_id) for handle in handles))
-
-
-def _held(pid: int) -> tuple[int, int]:
-    """Descriptors and bytes of memory of the backend and its launcher."""
-    pids = [pid, *(row.pid for row in tree.descendants(tree.scan(), [pid]))]
-    descriptors = sum(len(list(Path(f"/proc/{one}/fd").iterdir())) for one in pids)
-    return descriptors, sum(tree.scan()[one].rss for one in pids) * os.sysconf("SC_PAGE_SIZE")
 
 
 async def _state(adapter: Orchestrator, agent_id: str, wanted: str) -> bool:

@@ -1,0 +1,74 @@
+"""Clause O14 over many lives: what an agent took is given back."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from agentbox.adapters.orchestrator.contract import Orchestrator
+from agentbox.sandbox import tree
+from agentbox.testing.contracts.orchestrator_lab import Lab, items, new_id, spec, until_async
+from agentbox.testing.until import until
+
+_MIB = 1 << 20
+_GROUP = 20  # agents at once
+_STEP = 80  # lives between two looks at whether memory is at its level
+_LEVEL = _MIB  # bytes that a step may add then
+_STEPS = 8
+
+
+class LivesClause:
+    """Uses the fixture `lab`, which is not started."""
+
+    async def test_O14_a_thousand_lives_leave_nothing(self, lab: Lab) -> None:
+        """Once all that is kept is full, descriptors, memory and rows stay where they are for hundreds of spawns and exits;
+        fewer where each passes a host's API, and no fewer than that host keeps rows."""
+        adapter = await lab.start()
+        first, then = lab.lives
+        await _cycles(adapter, first)
+        await _settled(adapter, lab.root_pid)
+        before = _held(lab.root_pid), len((await adapter.list(limit=500)).items)
+        await _cycles(adapter, then)
+        await until(lambda: _held(lab.root_pid)[0] <= before[0][0] + 2, "descriptors are back")
+        assert _held(lab.root_pid)[1] <= before[0][1] + 4 * _MIB
+
+        async def forgotten() -> bool:
+            return len((await adapter.list(limit=500)).items) == before[1]
+
+        await until_async(forgotten, "what is over is forgotten")
+        await until(lambda: not _zombies(lab.root_pid), "every process that ended was waited for")
+
+
+async def _settled(adapter: Orchestrator, root: int) -> None:
+    """Returns once memory is at its level: rows, caches and the heaps of threads have then grown as far as they do. One that
+    grows on and on is not waited for; the clause sees it."""
+    for _ in range(_STEPS):
+        _, before = _held(root)
+        await _cycles(adapter, _STEP)
+        if _held(root)[1] <= before + _LEVEL:
+            return
+
+
+async def _cycles(adapter: Orchestrator, count: int) -> None:
+    """Spawns in groups, each group to its end."""
+    for _ in range(count // _GROUP):
+        handles = await asyncio.gather(*(adapter.spawn(spec("true"), request_id=new_id()) for _ in range(_GROUP)))
+        await asyncio.gather(*(items(adapter, handle.agent_id) for handle in handles))
+
+
+def _held(pid: int) -> tuple[int, int]:
+    """Descriptors and bytes of memory of the backend and its launcher."""
+    table = tree.scan()
+    rows = [table[pid], *tree.descendants(table, [pid])]
+    return sum(_descriptors(row.pid) for row in rows), sum(row.rss for row in rows) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _descriptors(pid: int) -> int:
+    """None of a process that is gone."""
+    try:
+        return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    except OSError:
+        return 0
+
+
+def _zombies(pid: int) -> list[int]:
+    return [row.pid for row in tree.descendants(tree.scan(), [pid]) if row.state == "Z"]
