@@ -7,13 +7,15 @@ from agentbox.sandbox.report import MECHANISMS
 from agentbox.testing.api_box import ApiBox
 
 SCRIPT = """
-import os, socket, time
+import signal, socket, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: sys.exit(0))
 try:
     socket.create_connection(("127.0.0.1", {port}), timeout=5)
 except PermissionError:
     open("made", "w").write("by the agent")
 kept = bytearray(b"x") * (64 << 20)
-time.sleep(2.5)
+while True:
+    time.sleep(0.05)
 """
 
 
@@ -30,6 +32,7 @@ def test_one_agent_is_shown_whole(box: ApiBox, client: BoxClient) -> None:
     used = until(lambda: (now := client.agents.get(made.agent_id).limits)["memory"]["peak"] and now)
     assert used["memory"]["cap"] >= used["memory"]["peak"] > 0
     assert all(set(row) == {"cap", "peak", "unit", "config_path"} for row in used.values())
+    client.agents.signal(made.agent_id, made.generation, "USR1")
     over = until(lambda: (now := client.agents.get(made.agent_id)).state == "exited" and now)
     assert over.denials == {"reaper": {"connect": 1}}
     sealed = until(lambda: (now := client.agents.get(made.agent_id).branch)["state"] == "sealed" and now)

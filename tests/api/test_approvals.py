@@ -28,16 +28,18 @@ def agent(client: BoxClient) -> Iterator[str]:
 @contextmanager
 def following(box: ApiBox, token: str | None = None) -> Iterator[None]:
     """Somebody follows the events."""
-    leave = threading.Event()
+    there, leave = threading.Event(), threading.Event()
 
     def read() -> None:
         with box.client() if token is None else box.client(token) as client:
             for _ in client.events.stream(since=-1):
+                there.set()
                 if leave.is_set():
                     return
 
     reader = threading.Thread(target=read)
     reader.start()
+    assert there.wait(20)  # no more than ten questions of an agent are asked within an hour
     yield
     leave.set()
     with box.client() as client:
@@ -102,10 +104,13 @@ def test_approve_and_deny(box: ApiBox, client: BoxClient, agent: str) -> None:
         pool.shutdown()
         with pytest.raises(PermissionDenied, match="less than 10 minutes"):
             ask(box, agent, "pod/delete")
-        every = client.call("read_events", query={"limit": 1000, "types": "approval.decided"})["events"]
-        said = [
-            (one["data"]["by"], one["data"]["verdict"], one["data"]["reason"]) for one in every if one["data"]["by"]
-        ]
+
+        def decided() -> list[tuple[str, str, str]]:
+            every = client.call("read_events", query={"limit": 1000, "types": "approval.decided"})["events"]
+            told = (one["data"] for one in every)
+            return [(one["by"], one["verdict"], one["reason"]) for one in told if one["by"]]
+
+        said = until(lambda: len(found := decided()) >= 2 and found)  # the journal follows the record of agent-host
         assert said == [("urn:agentbox:operator", "approve", "fine"), ("urn:agentbox:operator", "deny", "no")]
 
 

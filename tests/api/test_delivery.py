@@ -78,7 +78,7 @@ def test_what_is_told_of_the_delivery(sender: ApiBox, sink: GenericSink, tmp_pat
         letter = becomes(client, dead=1, undelivered=0)["letters"][0]
         assert (letter["type"], letter["status"]) == ("test.bad", 422)
         assert "test.bad" in shown(sender, tmp_path).stdout.splitlines()[1]
-        rejected = client.call("read_events", query={"types": "journal.delivery.rejected"})["events"]
+        rejected = until(lambda: client.call("read_events", query={"types": "journal.delivery.rejected"})["events"])
         assert [event["data"]["seq"] for event in rejected] == [letter["seq"]]
 
         sink.rule(status=401)

@@ -3,11 +3,17 @@
 import os
 import signal
 from dataclasses import replace
+from typing import Any
 
 from helpers import until
-from test_supervised import plan, started
+from test_supervised import Sealed, plan, started
 
 from agentbox.agents.canaries import WEAK
+
+
+def journalled(running: Sealed) -> list[dict[str, Any]]:
+    """What the journal says of the sandbox."""
+    return list(running.client.call("read_events", query={"types": "sandbox.*"})["events"])
 
 
 def test_a_sandbox_that_does_not_hold_unreadies_the_box() -> None:
@@ -21,7 +27,7 @@ def test_a_sandbox_that_does_not_hold_unreadies_the_box() -> None:
         hook.unlink()
         until(running.ready)
         assert running.client.ready().boot_id == before.boot_id
-        told = running.client.call("read_events", query={"types": "sandbox.*"})["events"]
+        told = until(lambda: len(found := journalled(running)) >= 2 and found)  # after it has followed the record
         assert [(one["type"], one["agent_id"]) for one in told] == [("sandbox.failed", None), ("sandbox.proven", None)]
         os.kill(running.pid("agent-host"), signal.SIGKILL)
         fallen = until(lambda: running.client.ready().missing)

@@ -179,7 +179,7 @@ async def test_refusals_are_counted_listed_and_recorded(lab: LocalLab) -> None:
     with pytest.raises(ValidationError):
         await client.call("agent.denied", {**refusal, "count": 0}, Deadline.after(5))
     await client.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         changed = await waiting
     assert [(row.agent, row.layer, row.rule, row.count) for row in changed.totals] == [
         ("test", "proxy", "net connect", 3)

@@ -110,9 +110,11 @@ class Approvals:
     async def _begin(self, request: Request) -> None:
         for old in [one for one in self._known.values() if one.asked < request.asked - KEPT_SECONDS]:
             del self._known[old.id]
+        if alone := not self.followers:
+            request.state = "denied"  # before anything is waited for: nobody is shown it as one that waits
         await self._store.keep_approval(request.id, request.asked, request.to_row())
         await self._tell(Happening("approval.requested", request.agent_id, _told(request)))
-        if not self.followers:
+        if alone:
             await self._end(request, approve=False, reason="nobody who may decide follows the events", by="")
 
     async def _until_decided(self, request: Request) -> None:

@@ -129,9 +129,9 @@ async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) ->
             > 0
         )
         agent.on_denied = lambda denials: heard.append(denials.count)
-        deadline = time.monotonic() + 3
-        most, took = 0, []
-        while time.monotonic() < deadline:
+        begun, most, nice, took = time.monotonic(), 0, 0, []
+        while (spent := time.monotonic() - begun) < 3 or (spent < 30 and not (most == 40 and nice >= NICE and heard)):
+            nice = max(nice, os.getpriority(os.PRIO_PROCESS, agent.started.reaper))
             most = max(most, len(tree.descendants(tree.scan(), [agent.started.reaper])))
             start = time.monotonic()
             neighbour = await launcher.spawn(base)
@@ -139,9 +139,7 @@ async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) ->
             neighbour.close_descriptors()
             took.append(time.monotonic() - start)
         assert most == 40
-        assert (
-            os.getpriority(os.PRIO_PROCESS, agent.started.reaper) >= NICE
-        )  # a flooded keeper goes no faster than its agent
+        assert nice >= NICE  # a flooded keeper goes no faster than its agent
         assert sum(heard) > 0
         assert not agent.ended.done()
         assert sorted(took)[len(took) // 2] < 0.5
