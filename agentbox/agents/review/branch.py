@@ -1,5 +1,6 @@
 """Making a branch: a copy of the workspace for one agent, by as many programs as there are processors."""
 
+import json
 import marshal
 import os
 import subprocess
@@ -9,12 +10,14 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentbox.agents import home
 from agentbox.agents.review import copying, gitdir, listing
-from agentbox.agents.review.copying import Copier, Row
-from agentbox.agents.review.listing import Start
+from agentbox.agents.review.copying import Copier
+
+if TYPE_CHECKING:
+    from agentbox.agents.review.copying import Copied
 
 FEW: Final = 400  # entries; up to here a thread of this program is quicker than starting others
 MOST_SHARES: Final = 4
@@ -45,19 +48,18 @@ def make(workspace: Path, folder: Path, start: Path, who: tuple[str, str], told:
     home.remove(work)
     try:
         work.mkdir(mode=0o700, parents=True)
-        rows, found = _copy(workspace, work, told)
+        lines, folders, blocks, found = _copy(workspace, work, told)
         objects = gitdir.make(workspace, work, found, *who)
-        _settle_folders(work, rows)
-        rows += (Row(path, "g") for path in found)
-        begun = Start(workspace=str(workspace), rows={row.path: row for row in rows}, objects=objects)
-        listing.write(start, begun)
+        _settle_folders(str(work), folders)
+        lines += (json.dumps((path, "g")) for path in found)
+        listing.write(start, str(workspace), objects, lines)
     except BaseException:
         home.remove(work)
         raise
-    return Branch(work=work, objects=objects, size=begun.size)
+    return Branch(work=work, objects=objects, size=listing.size_of(len(lines), blocks))
 
 
-def _copy(workspace: Path, work: Path, told: Told) -> tuple[list[Row], list[str]]:
+def _copy(workspace: Path, work: Path, told: Told) -> "Copied":
     shares = min(MOST_SHARES, len(os.sched_getaffinity(0)))
     if not _few(workspace):
         return _by_programs(workspace, work, shares, told)
@@ -67,7 +69,7 @@ def _copy(workspace: Path, work: Path, told: Told) -> tuple[list[Row], list[str]
             opened.callback(os.close, descriptor)
         copier = Copier(ends[0], ends[1])
         copier.copy()
-    return copier.rows, copier.skipped
+    return copier.copied()
 
 
 def _few(workspace: Path) -> bool:
@@ -79,7 +81,7 @@ def _few(workspace: Path) -> bool:
     return True
 
 
-def _by_programs(workspace: Path, work: Path, shares: int, told: Told) -> tuple[list[Row], list[str]]:
+def _by_programs(workspace: Path, work: Path, shares: int, told: Told) -> "Copied":
     done = [0] * shares
     answers: list[object] = [None] * shares
 
@@ -98,15 +100,18 @@ def _by_programs(workspace: Path, work: Path, shares: int, told: Told) -> tuple[
         thread.start()
     for thread in threads:
         thread.join()
-    rows: list[Row] = []
-    found: list[str] = []
+    lines: list[str] = []
+    folders: list[tuple[str, int, int]] = []
+    blocks, found = 0, []
     for answer in answers:
         if not isinstance(answer, tuple):
             number = answer if isinstance(answer, int) else 0
             raise OSError(number, os.strerror(number) if number else "the copying program ended early")
-        rows += (Row(*row) for row in answer[0])
-        found = answer[1]  # each share found them all
-    return rows, found
+        lines += answer[0]
+        folders += answer[1]
+        blocks += answer[2]
+        found = answer[3]  # each share found them all
+    return lines, folders, blocks, found
 
 
 def _share(workspace: Path, work: Path, number: int, shares: int) -> "subprocess.Popen[bytes]":
@@ -116,9 +121,9 @@ def _share(workspace: Path, work: Path, number: int, shares: int) -> "subprocess
     )  # fmt: skip
 
 
-def _settle_folders(work: Path, rows: list[Row]) -> None:
+def _settle_folders(work: str, folders: list[tuple[str, int, int]]) -> None:
     """Modes and times of folders, inner ones first: what was made in them has changed both."""
-    for row in sorted((one for one in rows if one.kind == "d"), key=lambda one: one.path, reverse=True):
-        place = work / row.path
-        place.chmod(row.mode & 0o1777)
-        os.utime(place, ns=(row.mtime, row.mtime))
+    for path, mode, mtime in reversed(folders):
+        place = f"{work}/{path}"
+        os.chmod(place, mode & 0o1777)  # noqa: PTH101 - there may be thousands
+        os.utime(place, ns=(mtime, mtime))

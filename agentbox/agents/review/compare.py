@@ -14,7 +14,7 @@ from typing import Final
 
 from agentbox.agents.review.autorun import runs
 from agentbox.agents.review.change import Change, LeftOut, Side
-from agentbox.agents.review.copying import Row
+from agentbox.agents.review.listing import Row
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

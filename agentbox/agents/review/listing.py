@@ -1,15 +1,36 @@
 """What a branch started from: a list of every entry, kept where no agent reaches it."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from agentbox.agents.review.copying import Row
+from agentbox.agents.review.copying import BLOCK
 from agentbox.limits.registry import INODE_BYTES
 from agentbox.supervision.files import replace
 
 _VERSION = 1
-_BLOCK = 4096
+
+
+class Row(NamedTuple):
+    """One entry at the start. `kind`: f file, l link, d folder, s left out (special, or unreadable),
+    g named .git. Times in nanoseconds.
+
+    `mtime`, `inode` and `changed` (ctime, which no process can set) are of the source, `own_inode` and `own_changed` of
+    the copy. `said` is the SHA-256 of a small file, "" of a large one, and where a link leads.
+    """
+
+    path: str
+    kind: str
+    mode: int = 0
+    size: int = 0
+    mtime: int = 0
+    inode: int = 0
+    changed: int = 0
+    own_inode: int = 0
+    own_changed: int = 0
+    said: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,15 +44,19 @@ class Start:
     @property
     def size(self) -> int:
         """Bytes that the copy takes on disk, about."""
-        return sum(INODE_BYTES + -(-row.size // _BLOCK) * _BLOCK for row in self.rows.values())
+        return size_of(len(self.rows), sum(-(-row.size // BLOCK) for row in self.rows.values()))
 
 
-def write(path: Path, start: Start) -> None:
-    """One line a row. Whole, or not there. Raises OSError."""
+def size_of(entries: int, blocks: int) -> int:
+    """Bytes on disk of so many entries whose files take that many blocks, about."""
+    return INODE_BYTES * entries + BLOCK * blocks
+
+
+def write(path: Path, workspace: str, objects: tuple[str, ...], lines: Iterable[str]) -> None:
+    """What `read` reads; `lines` are the rows, as JSON. Whole, or not there. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    head = json.dumps({"version": _VERSION, "workspace": start.workspace, "objects": start.objects})
-    lines = [head, *(json.dumps(row, separators=(",", ":")) for row in start.rows.values())]
-    replace(path, ("\n".join(lines) + "\n").encode(), mode=0o600, durable=False)
+    head = json.dumps({"version": _VERSION, "workspace": workspace, "objects": objects})
+    replace(path, ("\n".join((head, *lines)) + "\n").encode(), mode=0o600, durable=False)
 
 
 def read(path: Path) -> Start | None:
