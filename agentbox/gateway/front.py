@@ -33,7 +33,9 @@ class Front(asyncio.Protocol):
         self._clock = asyncio.get_running_loop().call_later(LINE_SECONDS, transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        self._said += data
+        self._said = (self._said + data).lstrip(
+            b"\r\n"
+        )  # empty lines before a request say nothing (RFC 9112 section 2.2)
         kind = asks_for(self._said)
         if kind is None or self._transport is None:
             return

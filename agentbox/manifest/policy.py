@@ -89,8 +89,9 @@ class Policy:
         """True when allowed: by the last rule that matches, and not at all without one.
 
         `value` is in the normal form of the scope (`Pattern.matches`). `method` and `path` are those of a plain HTTP
-        request, the path without its query; both are "" for a tunnel. A path that two programs may read in two ways
-        (`//`, dots, escaped slashes) is refused.
+        request, the path without its query; both are "" for a tunnel. Letters and digits that are escaped without need are
+        read as themselves (RFC 3986 section 6.2.2.2). A path that two programs may read in two ways (`//`, dots, escaped
+        slashes) is refused.
         """
         if path and not _plain(path):
             return False
@@ -101,8 +102,8 @@ class Policy:
         self, scope: Scope, operation: str, value: str, *, method: str = "", path: str = ""
     ) -> PolicyRule | None:
         """The rule that decides; None where none matches."""
-        later = reversed(self.rules.get(scope, ()))
-        return next((rule for rule in later if rule.matches(operation, value, method, path)), None)
+        later, meant = reversed(self.rules.get(scope, ())), _meant(path)
+        return next((rule for rule in later if rule.matches(operation, value, method, meant)), None)
 
     @cached_property
     def grants(self) -> tuple[Grant, ...]:
@@ -165,7 +166,14 @@ def rule_of(scope: Scope, table: WrittenRule, origin: str) -> PolicyRule:
     )
 
 
-_ODD: Final = re.compile(r"//|/\.\.?(/|$)|\\|%(2e|2f|5c|00)", re.IGNORECASE)
+# Dots before a `;` are dots to servers that know parameters of segments; %25 is an escaped escape, which some undo twice.
+_ODD: Final = re.compile(r"//|/\.\.?([/;]|$)|\\|%(25)*(2e|2f|5c|00)", re.IGNORECASE)
+_UNRESERVED: Final = re.compile(r"%([46][1-9a-f]|[57][0-9a]|3[0-9]|2d|5f|7e)", re.IGNORECASE)  # RFC 3986 section 2.3
+
+
+def _meant(path: str) -> str:
+    """The path with what is escaped without need as itself: servers do not tell the two apart."""
+    return _UNRESERVED.sub(lambda found: chr(int(found[1], 16)), path) if "%" in path else path
 
 
 def _plain(path: str) -> bool:

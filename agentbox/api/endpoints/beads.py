@@ -18,7 +18,12 @@ DEFAULT_PAGE = 100
 def _spec(call: Call) -> BeadSpec:
     given = call.record(NewBead)
     creator = own_or_admin(call, "/creator", given.creator or None)
-    return replace(given, creator=creator, dedup_key=call.dedup_key(given.dedup_key))
+    return replace(given, creator=creator, dedup_key=_own_key(call, call.dedup_key(given.dedup_key)))
+
+
+def _own_key(call: Call, key: str | None) -> str | None:
+    """An agent's keys are its own: by another's it would be shown another's bead, or stand in the way of one to come."""
+    return f"{call.caller.principal}:{key}" if key is not None and call.caller.agent_id else key
 
 
 async def create_epic(call: Call) -> Reply:

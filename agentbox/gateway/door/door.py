@@ -12,13 +12,12 @@ from agentbox.gateway.door.floods import Floods
 from agentbox.gateway.door.hello import hello
 from agentbox.gateway.door.specials import SPECIALS
 from agentbox.gateway.door.tools import BY_AGENT_METHOD, BY_METHOD, BY_NAME, TOOLS, Tool
+from agentbox.gateway.waiting import waits
 from agentbox.grants.spent import Spent
 from agentbox.grants.standing import Standing
-from agentbox.manifest.patterns import PatternError, Scope, parse
 from agentbox.supervision.secrets import read_secret
 
 Arguments = Mapping[str, Any]
-_SCOPES: Final[Mapping[str, Scope]] = {"tool": "tool", "spawn": "agent", "host": "net"}  # what a pattern is of
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,), "integer": (int,), "number": (int, float), "object": (dict,), "array": (list,),
 }  # fmt: skip
@@ -86,7 +85,7 @@ class Door:
     async def run(self, who: Standing, tool: Tool, given: Arguments) -> Any:
         """A slot method, under the scope `tool`."""
         _fits(tool, given)
-        if _waits(who, "tool", tool.name):
+        if waits(who, "tool", tool.name):
             await self.authority.check(
                 who, "tool", "call", tool.name, take=False
             )  # nobody is asked for what is refused
@@ -110,7 +109,7 @@ class Door:
                     "agent spawn",
                     f"cannot start {given['name'][:64]!r}: the manifest does not name it in this agent's children",
                 )
-            if _waits(who, "spawn", given["name"]):
+            if waits(who, "spawn", given["name"]):
                 await self.authority.check(who, "agent", "spawn", given["name"], take=False)
                 await self.authority.approve(who, "spawn", given["name"], given)
             await self.authority.check(who, "agent", "spawn", given["name"])
@@ -138,7 +137,7 @@ class Door:
         texts = all(isinstance(one, str) for one in (kind, value, reason))
         if set(given) - {"kind", "value", "parameters", "reason"} or not texts or not isinstance(parameters, dict):
             raise errors.params("approval.request takes kind, value and reason, texts, and parameters, an object")
-        if not _waits(who, kind, value):
+        if not waits(who, kind, value):
             raise errors.params("no such action of this agent waits for an approval; hello lists them")
         await self.authority.approve(who, kind, value, parameters, reason, hold=True)
         return {"approved": True}
@@ -178,16 +177,6 @@ def _fits(tool: Tool, given: Arguments) -> None:
 def _none(given: Arguments) -> None:
     if given:
         raise errors.params("this method takes no params")
-
-
-def _waits(who: Standing, kind: str, value: str) -> bool:
-    """Whether that action waits for an approval."""
-    scope = _SCOPES.get(kind)
-    waits = [text.partition(":")[2] for text in who.approval_required if text.startswith(f"{kind}:")]
-    try:
-        return scope is not None and any(parse(scope, text).matches(value) for text in waits)
-    except PatternError:  # a value that no rule can be about
-        return False
 
 
 def _held(who: Standing, tool: Tool) -> bool:

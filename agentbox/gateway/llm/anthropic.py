@@ -16,6 +16,8 @@ from agentbox.gateway.llm.words import (
     number,
     objects,
     positive,
+    present,
+    spelled,
     walk,
 )
 
@@ -26,6 +28,9 @@ _POSTS: Final = {
 _MODEL: Final = re.compile(r"v1/models/([A-Za-z0-9._:@-]{1,200})")
 # Tools of the vendor's that the agent itself carries out, by the beginning of their dated types.
 _OWN_TOOLS: Final = ("custom", "bash_", "text_editor_", "computer_", "memory_")
+_TOP: Final = frozenset((
+    "mcp_servers", "container", "tools", "messages", "system", "model", "stream", "max_tokens", "thinking",
+))  # fmt: skip
 _BLOCKS: Final = ("container_upload", "mcp_tool_use", "mcp_tool_result")
 _TYPES: Final = {
     "invalid": "invalid_request_error", "token": "authentication_error", "forbidden": "permission_error",
@@ -47,10 +52,12 @@ def find(method: str, path: str) -> Call | None:
 
 def screen(_call: Call, body: dict[str, Any]) -> Screened:
     """Raises Answer for hosted tools, MCP servers, containers and files that the provider keeps."""
+    spelled(body, _TOP)
     for name in ("mcp_servers", "container"):
-        if body.get(name):
+        if present(body.get(name)):
             raise forbid(name)
     for tool in objects(body.get("tools")):
+        spelled(tool, ("type",))
         kind = tool.get("type") or "custom"
         if not isinstance(kind, str) or not kind.startswith(_OWN_TOOLS):
             raise forbid(f"the hosted tool {kind}")
@@ -66,6 +73,7 @@ def _opaque(block: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _block(block: Mapping[str, Any], found: Screened) -> None:
+    spelled(block, ("type", "url", "file_id"))
     kind = block.get("type")
     if kind in _BLOCKS:
         raise forbid(str(kind))

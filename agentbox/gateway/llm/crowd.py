@@ -11,6 +11,7 @@ from agentbox.grants.standing import Standing
 class Place:
     """One call's place among those of its agent and of its ancestors. `flow`: the outermost ancestor, or the agent itself."""
 
+    agent: str
     bounds: tuple[tuple[str, int], ...]
     flow: str
     weight: int
@@ -21,7 +22,7 @@ class Place:
         chain = [(who.agent_id, who.budget), *((one.agent_id, one.budget) for one in who.ancestors)]
         bounds = tuple((key, budget.max_concurrent) for key, budget in chain if budget is not None)
         outermost, budget = chain[-1]
-        return cls(bounds, outermost, budget.weight if budget is not None else 1)
+        return cls(who.agent_id, bounds, outermost, budget.weight if budget is not None else 1)
 
 
 class Crowd:
@@ -31,12 +32,13 @@ class Crowd:
         self._calls: Counter[str] = Counter()
         self.on_fewer: list[Callable[[], None]] = []
 
-    def take(self, place: Place) -> bool:
-        """One more, if every bound allows it."""
-        if any(self._calls[key] >= bound for key, bound in place.bounds):
-            return False
+    def has_room(self, place: Place) -> bool:
+        """Whether every bound allows one more."""
+        return all(self._calls[key] < bound for key, bound in place.bounds)
+
+    def take(self, place: Place) -> None:
+        """One more, where there is room."""
         self._calls.update(key for key, _ in place.bounds)
-        return True
 
     def give_back(self, place: Place) -> None:
         """One fewer."""

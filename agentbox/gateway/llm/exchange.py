@@ -72,7 +72,7 @@ class Exchange:
         """Raises Answer for what the gateway answers itself, Cut where the answer broke in the middle."""
         asked, name = self._asked, self._line.provider.name
         place = Place.of(asked.who)
-        self._ledger.check(asked.who, asked.given, asked.call.generates)
+        self._ledger.check(asked.who, asked.given, asked.answers)
         worst = asked.given + asked.answers * min(asked.wanted or 4096, 65536)
         self._gauges.waited_ms[name] += round(1000 * await self._line.queue.enter(place, worst))
         try:

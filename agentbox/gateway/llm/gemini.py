@@ -16,6 +16,7 @@ from agentbox.gateway.llm.words import (
     number,
     objects,
     positive,
+    present,
     walk,
 )
 
@@ -52,9 +53,9 @@ def find(method: str, path: str) -> Call | None:
 def screen(_call: Call, body: dict[str, Any]) -> Screened:
     """Raises Answer for hosted tools, cached content and files that the provider keeps. Names come in two spellings."""
     found = Screened()
-    nested = body.get("generateContentRequest")
-    for request in (body, nested) if isinstance(nested, dict) else (body,):
-        if any(_of(request, "cached_content")):
+    nested = [one for one in _of(body, "generate_content_request") if isinstance(one, dict)]
+    for request in (body, *nested):
+        if any(map(present, _of(request, "cached_content"))):
             raise forbid("cachedContent")
         for tool in objects(request.get("tools")):
             for name in tool:

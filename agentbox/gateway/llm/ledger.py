@@ -89,9 +89,9 @@ class Ledger:
         await asyncio.gather(*self._writes)
         await self._database.close()
 
-    def check(self, who: Standing, given: int, generates: bool) -> None:
+    def check(self, who: Standing, given: int, answers: int) -> None:
         """Raises Answer where a reservation would be refused now. For a call that is about to wait."""
-        self._room(self._chain(who), given, 1 if generates else 0)
+        self._room(self._chain(who), given, answers)
 
     async def reserve(self, who: Standing, given: int, wanted: int | None, answers: int) -> Reservation:
         """`given`: estimated tokens of the input; `wanted`: cap of one answer as asked for; `answers`: 0 = no output.

@@ -16,6 +16,8 @@ from agentbox.gateway.llm.words import (
     number,
     objects,
     positive,
+    present,
+    spelled,
     walk,
 )
 
@@ -28,9 +30,19 @@ _POSTS: Final = {
 _MODEL: Final = re.compile(r"models/([A-Za-z0-9._:@/-]{1,200})")
 # Tools that the agent itself carries out; all others run at the provider.
 _OWN_TOOLS: Final = ("function", "custom", "local_shell", "apply_patch", "computer_use_preview", "computer")
-# Members of a request that refer to something that the provider keeps, or that it does by itself.
-_KEPT: Final = ("previous_response_id", "conversation", "background", "web_search_options", "container")
-_FETCHED: Final = ("image_url", "file_url")
+# Members of a request that refer to something that the provider keeps, or that it does by itself; after the vendor's own those
+# of others that speak this protocol: searches, plugins, servers of tools, models and places other than those asked for.
+_KEPT: Final = (
+    "previous_response_id", "conversation", "background", "web_search_options", "container",
+    "search_parameters", "enable_search", "search_options", "plugins", "mcp_servers", "tool_resources", "fallbacks", "models",
+    "api_base", "base_url", "api_key",
+)  # fmt: skip
+_TOP: Final = frozenset((
+    *_KEPT, "prompt", "store", "tools", "messages", "input", "model", "stream", "stream_options", "n", "best_of",
+    "max_tokens", "max_completion_tokens", "max_output_tokens",
+))  # fmt: skip
+_REFERS: Final = ("file_id", "container_id", "server_url", "connector_id")
+_INNER: Final = frozenset((*_REFERS, "type", "tools", "image_url", "file_url", "video_url", "audio_url"))
 _TYPES: Final = {"token": "authentication_error", "forbidden": "permission_error", "budget": "insufficient_quota"}
 _CODES: Final = {
     "token": "invalid_api_key", "forbidden": "not_allowed", "missing": "model_not_found", "budget": "insufficient_quota",
@@ -52,8 +64,9 @@ def find(method: str, path: str) -> Call | None:
 
 def screen(call: Call, body: dict[str, Any]) -> Screened:
     """Raises Answer for hosted tools, stored objects and background jobs."""
+    spelled(body, _TOP)
     for name in (*_KEPT, *(["prompt"] if call.name == "responses" else [])):  # of completions that is the text itself
-        if body.get(name):
+        if present(body.get(name)):
             raise forbid(name)
     if call.name in ("chat", "responses"):
         body["store"] = False
@@ -75,6 +88,7 @@ def _tools(value: Any) -> list[Mapping[str, Any]]:
 
 
 def _own(tool: Mapping[str, Any]) -> None:
+    spelled(tool, ("type",))
     kind = tool.get("type")
     if kind not in _OWN_TOOLS:
         raise forbid(f"the hosted tool {kind}")
@@ -86,17 +100,19 @@ def _opaque(part: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _part(part: Mapping[str, Any], found: Screened) -> None:
+    spelled(part, _INNER)
     kind = part.get("type")
     if kind == "item_reference":
         raise forbid("item_reference")
-    for name in ("file_id", "container_id", "server_url", "connector_id"):
+    for name in _REFERS:
         if part.get(name):
             raise forbid(name)
     if kind == "additional_tools":  # tools in the middle of a conversation
         for tool in _tools(part.get("tools")):
             _own(tool)
-    for name in _FETCHED:
-        value = part.get(name)
+    for name, value in part.items():
+        if not name.endswith("_url"):  # of an image, a file, a video, a sound: each server knows others
+            continue
         url = value.get("url") if isinstance(value, dict) else value
         if url is not None:
             found.urls.append(str(url))

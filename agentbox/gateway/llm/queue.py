@@ -1,11 +1,13 @@
 """Who is next at a provider: deficit round robin by weight (Shreedhar and Varghese, 1995), first come first served within one.
 
-A flow is an agent that an operator started, with all that descend from it: more children do not buy a larger share. The cost
-of a call is what it reserves, in tokens.
+A flow is an agent that an operator started, with all that descend from it: more children do not buy a larger share. Within a
+flow its agents take turns, so that a child that asks for much holds up neither its parent nor its siblings. The cost of a call
+is what it reserves, in tokens.
 """
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,7 +15,10 @@ from agentbox.gateway.llm.crowd import Crowd, Place
 from agentbox.gateway.llm.words import Answer
 
 QUANTUM: Final = 4096  # tokens that a flow of weight 1 may use a round
-WAITING: Final = 32  # calls of one flow that may wait at a provider
+WAITING: Final = 32  # calls of one agent that may wait at a provider
+MOST_COST: Final = (
+    1 << 20
+)  # tokens that a call counts for: a round adds a quantum, and rounds are run through one by one
 
 
 @dataclass(slots=True, eq=False)
@@ -29,7 +34,26 @@ class _Flow:
     key: str
     weight: int
     deficit: int = 0
-    waiting: deque[_Waiter] = field(default_factory=deque)
+    waiting: dict[str, deque[_Waiter]] = field(default_factory=dict)  # by agent, whose turn is next first
+
+    def firsts(self) -> Iterator[_Waiter]:
+        """The oldest call of each agent, in the order of their turns."""
+        return (calls[0] for calls in self.waiting.values())
+
+    def add(self, waiter: _Waiter) -> None:
+        """Behind those of its agent."""
+        self.waiting.setdefault(waiter.place.agent, deque()).append(waiter)
+
+    def remove(self, waiter: _Waiter) -> bool:
+        """Its agent's next turn comes after everybody else's. False where it does not wait."""
+        calls = self.waiting.get(waiter.place.agent)
+        if calls is None or waiter not in calls:
+            return False
+        calls.remove(waiter)
+        del self.waiting[waiter.place.agent]
+        if calls:
+            self.waiting[waiter.place.agent] = calls
+        return True
 
 
 class FairQueue:
@@ -46,25 +70,24 @@ class FairQueue:
     @property
     def depth(self) -> int:
         """Calls that wait."""
-        return sum(len(flow.waiting) for flow in self._round)
+        return sum(len(calls) for flow in self._round for calls in flow.waiting.values())
 
     async def enter(self, place: Place, cost: int) -> float:
         """Returns at this call's turn with the seconds waited; `leave` must follow. Raises Answer for a full queue."""
         loop = asyncio.get_running_loop()
         flow = self._flows.setdefault(place.flow, _Flow(place.flow, place.weight))
         flow.weight = place.weight
-        if len(flow.waiting) >= WAITING:
+        if len(flow.waiting.get(place.agent, ())) >= WAITING:
             raise Answer("budget", f"{WAITING} calls of this agent wait already", rule="budget:concurrent", wait=1.0)
-        waiter = _Waiter(place, cost, loop.create_future(), loop.time())
-        flow.waiting.append(waiter)
-        if len(flow.waiting) == 1:
+        waiter = _Waiter(place, min(cost, MOST_COST), loop.create_future(), loop.time())
+        if not flow.waiting:
             self._round.append(flow)
+        flow.add(waiter)
         self.serve()
         try:
             await waiter.turn
         except asyncio.CancelledError:
-            if waiter in flow.waiting:
-                flow.waiting.remove(waiter)
+            if flow.remove(waiter):
                 self._settle(flow)
                 self.serve()
             else:  # its turn came as it went
@@ -79,24 +102,25 @@ class FairQueue:
 
     def serve(self) -> None:
         """Gives the free slots away."""
-        blocked = 0  # flows in a row whose first call its agent may not have yet
+        blocked = 0  # flows in a row of which no call may go yet: each of their agents has as many as it may
         while self._round and self.running < self.slots and blocked < len(self._round):
             flow = self._round[0]
-            first = flow.waiting[0]
+            first = next((one for one in flow.firsts() if self._crowd.has_room(one.place)), None)
+            if first is None:
+                self._round.rotate(-1)
+                blocked += 1
+                continue
+            blocked = 0
             if first.cost > flow.deficit:
                 flow.deficit += QUANTUM * flow.weight
                 self._round.rotate(-1)
-                blocked = 0
-            elif self._crowd.take(first.place):
-                blocked = 0
-                flow.deficit -= first.cost
-                flow.waiting.popleft()
-                self._settle(flow)
-                self.running += 1
-                first.turn.set_result(None)
-            else:
-                self._round.rotate(-1)
-                blocked += 1
+                continue
+            self._crowd.take(first.place)
+            flow.deficit -= first.cost
+            flow.remove(first)
+            self._settle(flow)
+            self.running += 1
+            first.turn.set_result(None)
 
     def _settle(self, flow: _Flow) -> None:
         """A flow that waits no more saves nothing up."""

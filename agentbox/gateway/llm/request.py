@@ -13,6 +13,7 @@ from agentbox.gateway.llm.gauges import Gauges
 from agentbox.gateway.llm.meter import estimate
 from agentbox.gateway.llm.rights import may, may_any
 from agentbox.gateway.llm.words import Answer, Call, Kind
+from agentbox.gateway.waiting import waits
 from agentbox.grants.standing import Standing
 from agentbox.privacy import Guard, Rejected
 
@@ -91,10 +92,8 @@ async def asked(
             raise Answer("invalid", "model must be the name of a model")
         if not provider.serves(model):
             raise Answer("forbidden", f"{provider.name} is not open for {model}", rule="llm:model", detail=model)
-    streams = call.streams or (body is not None and body.get("stream") is True)
+    streams = call.streams or (body is not None and _wants_stream(body))
     target = _target(kind, call, scope["query_string"])
-    if call.streams and "alt=sse" not in target:
-        raise Answer("invalid", "a stream is given as events only: ask with alt=sse")
     found = Asked(
         who=who, call=call, model="" if call.lists else str(model), method=scope["method"], target=target, body=body, headers=_headers(kind, headers), given=0,
         wanted=None, answers=0, streams=streams, allowed=lambda name: may(who, provider, name),
@@ -124,12 +123,32 @@ async def _fetched(authority: Authority, who: Standing, url: str) -> None:
     if not host or parts.username is not None:
         raise Answer("forbidden", "a part is given by a URL without a plain host", rule="llm:part")
     written = f"[{host}]" if ":" in host else host.rstrip(".").lower()
-    await authority.check(who, "net", "connect", f"{written}:{port}")
+    value = f"{written}:{port}"
+    if waits(who, "host", value):
+        await authority.check(who, "net", "connect", value, take=False)
+        await authority.approve(who, "host", value, {"target": value, "url": url})
+    await authority.check(who, "net", "connect", value)
+
+
+def _wants_stream(body: Mapping[str, Any]) -> bool:
+    """Raises Answer for a word that one server takes for true and another does not: the usage would go unseen."""
+    value = body.get("stream")
+    if value is not None and not isinstance(value, bool):
+        raise Answer("invalid", "stream must be true or false")
+    return value is True
 
 
 def _target(kind: Kind, call: Call, query: bytes) -> str:
+    """Each parameter once. Raises Answer for one given twice, and for an answer in a form whose usage cannot be read."""
     pairs = [(name, value) for name, value in parse_qsl(query.decode("latin-1")) if name in kind.query]
-    return f"{call.path}?{urlencode(pairs)}" if pairs else call.path
+    given = dict(pairs)
+    if len(given) != len(pairs):
+        raise Answer("invalid", "a parameter is given twice")
+    if call.streams and given.get("alt") != "sse":
+        raise Answer("invalid", "a stream is given as events only: ask with alt=sse")
+    if not call.streams and given.get("alt", "json") != "json":
+        raise Answer("invalid", "an answer is given as JSON only: leave alt out")
+    return f"{call.path}?{urlencode(given)}" if given else call.path
 
 
 def _headers(kind: Kind, headers: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:

@@ -123,9 +123,10 @@ def _asked(response: httpcore.Response) -> float | None:
         if not text:
             continue
         try:
-            return max(float(text) * unit, 0.0)
+            seconds = float(text) * unit
         except ValueError:
             return _until(text)
+        return max(seconds, 0.0) if seconds == seconds else None  # a number that is none says nothing
     return None
 
 

@@ -1,7 +1,8 @@
 """The words that the kinds of providers share: a call, a refusal, a usage."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, Literal
 
 Reason = Literal[
@@ -100,9 +101,33 @@ def forbid(what: str) -> Answer:
     )
 
 
+MOST_TOKENS: Final = 1 << 40
+"""Of one count; a provider that tells more is taken at this, so that sums of it fit into 64 bits."""
+
+
+def present(value: Any) -> bool:
+    """Whether a member asks for something: an empty object does, as it takes all defaults; false, "" and [] do not."""
+    return value is not None and value is not False and value not in ("", [])
+
+
+def spelled(holder: Mapping[str, Any], names: Collection[str]) -> None:
+    """Raises Answer for a member that some parsers of JSON take for one of `names`, and others do not: by its case."""
+    like = _likes(frozenset(names))
+    for name in holder:
+        if name not in names and name.casefold().replace("_", "") in like:
+            raise Answer(
+                "forbidden", f"the member {name[:64]} has a spelling that is not the vendor's", rule="llm:part"
+            )
+
+
+@cache
+def _likes(names: frozenset[str]) -> frozenset[str]:
+    return frozenset(name.replace("_", "") for name in names)
+
+
 def number(value: Any) -> int | None:
     """A count of tokens, None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return min(value, MOST_TOKENS) if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def positive(body: Mapping[str, Any], name: str) -> int | None:

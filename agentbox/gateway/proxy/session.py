@@ -17,8 +17,8 @@ from agentbox.gateway.proxy.head import MAX_HEAD, judge
 from agentbox.gateway.proxy.target import Target, of_connect, of_url
 from agentbox.gateway.proxy.tunnel import tunnel
 from agentbox.gateway.proxy.wire import Wire
+from agentbox.gateway.waiting import waits
 from agentbox.grants.standing import Standing
-from agentbox.manifest.patterns.hosts import HostPattern
 
 if TYPE_CHECKING:
     from agentbox.gateway.proxy.proxy import Proxy
@@ -173,12 +173,11 @@ class Session:
                 await asyncio.gather(task, return_exceptions=True)
 
     async def _allowed(self, who: Standing, target: Target, method: str, path: str, *, take: bool) -> None:
-        waits = [text.removeprefix("host:") for text in who.approval_required if text.startswith("host:")]
         authority = self._proxy.authority
         try:
-            if take and any(HostPattern.parse(text).matches(target.value) for text in waits):
+            if take and waits(who, "host", target.value):
                 await authority.check(who, "net", "connect", target.value, method=method, path=path, take=False)
-                asked = {"target": target.value, "method": method, "path": path}
+                asked = {"target": target.value, "method": method, "path": target.path}  # whole: a query says much
                 await authority.approve(who, "host", target.value, asked)
             await authority.check(who, "net", "connect", target.value, method=method, path=path, take=take)
         except Refused as refused:

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from agentbox.manifest.patterns.base import PatternError
@@ -165,7 +165,7 @@ def _port(port: str, text: str) -> int | None:
     return int(port)
 
 
-@cache
+@lru_cache(maxsize=4096)  # agents choose what is looked up
 def _network(host: str) -> Network | None:
     """An address or range; IPv4 addresses mapped into IPv6 are IPv4 addresses."""
     try:

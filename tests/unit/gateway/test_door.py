@@ -61,6 +61,20 @@ async def test_beads_of_its_own(one: Agent, two: Agent) -> None:
     assert await one.refused("bead.show", id="no-such-bead") == "not-found"
 
 
+async def test_a_dedup_key_finds_no_bead_of_another(one: Agent, two: Agent, api: ApiBox) -> None:
+    """The same key of two agents is two beads, and a key that the box itself will use is not taken before it."""
+    epic = await one.call("bead.create", title="mine", body="private", dedup_key="nightly")
+    assert (await one.call("bead.create", title="again", dedup_key="nightly"))["id"] == epic["id"]
+    other = await two.call("bead.create", title="theirs", dedup_key="nightly")
+    assert (other["id"] != epic["id"], other["body"]) == (True, "")
+    schedule = await one.call("bead.create", title="cron", every="PT1H")
+    for key in (epic["dedup_key"], f"{schedule['id']}@2030-01-01T00:00:00.000Z"):
+        assert (await two.call("bead.create", title="squat", dedup_key=key))["creator"].endswith(TWO)
+    with api.client() as operator:
+        made = operator.call("create_epic", body={"title": "the operator's", "dedup_key": "nightly"})
+    assert made["title"] == "the operator's"
+
+
 async def test_pods_below_its_own_container(one: Agent, two: Agent) -> None:
     """A path is below agents/<name>/, written or not; another's, and one that climbs, is refused."""
     assert (await one.call("pod.write", path="notes/a.txt", content="text"))["created"] is True

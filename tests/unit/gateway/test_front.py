@@ -1,8 +1,12 @@
 """Which first lines are for the proxy, and which for an application."""
 
+import asyncio
+import socket
+
 import pytest
 
-from agentbox.gateway.front import asks_for
+from agentbox.gateway.front import Front, asks_for
+from agentbox.testing.until import until
 
 
 @pytest.mark.parametrize(
@@ -26,6 +30,30 @@ from agentbox.gateway.front import asks_for
 def test_the_first_line_decides(said: bytes, kind: str | None) -> None:
     """By the form of the target; nothing is decided before it has begun."""
     assert asks_for(said) == kind
+
+
+def test_empty_lines_before_a_request_are_not_kept() -> None:
+    """However many come, and though no line follows them."""
+
+    async def flood() -> None:
+        near, far = socket.socketpair()
+        loop, fronts = asyncio.get_running_loop(), list[Front]()
+
+        def make() -> Front:
+            fronts.append(Front(asyncio.Protocol, asyncio.Protocol, {}))
+            return fronts[0]
+
+        transport, _ = await loop.connect_accepted_socket(make, near)
+        far.setblocking(False)
+        for _ in range(64):
+            await loop.sock_sendall(far, b"\r\n" * 32_768)
+        await loop.sock_sendall(far, b"GET")
+        await until(lambda: fronts[0]._said.endswith(b"GET"), "all was read")
+        assert fronts[0]._said == b"GET"
+        transport.abort()
+        far.close()
+
+    asyncio.run(flood())
 
 
 def test_every_cut_of_a_line_decides_alike() -> None:

@@ -9,7 +9,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pattern_samples import PATTERNS, VALUES
 
-from agentbox.manifest.patterns import OPERATIONS, SCOPES, HostPattern, PathPattern, PatternError, Scope, globs, parse
+from agentbox.manifest.patterns import (
+    OPERATIONS,
+    SCOPES,
+    HostPattern,
+    PathPattern,
+    PatternError,
+    Scope,
+    globs,
+    hosts,
+    parse,
+)
 from agentbox.manifest.patterns.hosts import split_address
 from agentbox.manifest.sections import policies
 
@@ -219,3 +229,11 @@ def test_scopes_are_those_of_the_manifest() -> None:
     assert SCOPES == policies.SCOPES
     operations: dict[str, Literal[True]] = {name: True for names in OPERATIONS.values() for name in names}
     assert set(operations) == {"read", "write", "connect", "tcp", "run", "call", "spawn", "message", "signal"}
+
+
+def test_names_that_agents_make_up_are_not_kept_without_end() -> None:
+    """What was looked at last is remembered, and no more than that."""
+    pattern = HostPattern.parse("*.example.com:*")
+    for number in range(5000):
+        pattern.matches(f"made-up-{number}.example.org:443")
+    assert hosts._network.cache_info().currsize <= 4096

@@ -106,6 +106,21 @@ def test_rules_about_plain_http() -> None:
     assert not asked("", "")
     for path in ("/v1/../v2", "/v1//x", "/v1/%2e%2e/x", "/v1/a%2Fb", "/v1/\\x", "v1/a"):
         assert not asked("GET", path)
+    for path in ("/v1/..;/v2", "/v1/..;x=1/v2", "/v1/..;", "/v1/%252e%252e/x", "/v1/a%25252fb"):
+        assert not asked("GET", path)
+
+
+def test_an_escape_hides_nothing_from_a_rule_about_paths() -> None:
+    """Servers read `%61` as `a`: so does a rule that denies, and one that allows."""
+    deny = NetRule(mode="deny", patterns=("x.org:80",), paths=("/admin*", "/~root*"))
+    made = make("p", {"net": (NetRule(mode="allow", patterns=("x.org:80",)), deny)})
+
+    def asked(path: str) -> bool:
+        return made.decide("net", "connect", "x.org:80", method="GET", path=path)
+
+    assert asked("/pool/libstdc%2b%2b6_1%7edeb")
+    for path in ("/admin", "/%61dmin", "/%61%64%6D%69%6e/x", "/%7Eroot", "/%7eroot/x"):
+        assert not asked(path), path
 
 
 def test_variables_are_filled_in() -> None:

@@ -58,7 +58,7 @@ async def test_over_budget_says_when_the_window_ends(tmp_path: Path) -> None:
     for _ in range(5):
         ledger.settle(await ledger.reserve(coder(), 1, 10, 1), 1)
     with pytest.raises(Answer) as told:
-        ledger.check(coder(), 1, True)
+        ledger.check(coder(), 1, 1)
     assert told.value.rule == "budget:calls"
     await ledger.close()
 

@@ -110,3 +110,40 @@ async def test_whoever_goes_as_its_turn_comes_leaves_no_slot_taken() -> None:
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
     assert queue.running == 0
+
+
+async def test_a_greedy_child_holds_up_neither_its_parent_nor_its_siblings() -> None:
+    """Not by calls over its own bound, not by the calls that may wait, and not by having come first."""
+    standings = Standings()
+    parent = standings.enter("parent", budget=WIDE)
+    narrow = replace(WIDE, max_concurrent=1)
+    greedy = Place.of(standings.enter("greedy", budget=narrow, parent=parent))
+    sibling = Place.of(standings.enter("sibling", budget=WIDE, parent=parent))
+    queue = FairQueue(2, Crowd())
+    calls = [asyncio.ensure_future(queue.enter(greedy, 10)) for _ in range(1 + WAITING)]
+    await asyncio.sleep(0)
+    others = [asyncio.ensure_future(queue.enter(place, 10)) for place in (sibling, Place.of(parent))]
+    await asyncio.wait({others[0]}, timeout=10)
+    assert (others[0].done(), calls[1].done()) == (True, False)
+    queue.leave(greedy)  # two calls of the child were let in, or one and the parent's: by turns
+    queue.leave(sibling)
+    await asyncio.wait({others[1]}, timeout=10)
+    assert others[1].done()
+    for one in calls:
+        one.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+    assert queue.depth == 0
+
+
+async def test_a_call_of_any_size_is_weighed_at_once() -> None:
+    """The rounds until its turn are bounded: nobody's number keeps the gateway counting."""
+    queue = FairQueue(1, Crowd())
+    standings = Standings()
+    first, second = (Place.of(standings.enter(name, budget=WIDE)) for name in ("first", "second"))
+    calls = [asyncio.ensure_future(queue.enter(place, 10**30)) for place in (first, second)]
+    await asyncio.wait({calls[0]}, timeout=10)
+    queue.leave(first)
+    await asyncio.wait({calls[1]}, timeout=10)
+    assert calls[1].done()
+    queue.leave(second)
+    assert (queue.depth, queue.running) == (0, 0)

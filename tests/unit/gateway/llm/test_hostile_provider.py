@@ -1,0 +1,73 @@
+"""A provider that says anything at all: numbers that are none, too large, or below zero, and waits without end."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from agentbox.gateway.llm.words import MOST_TOKENS
+from agentbox.testing.gateway_room import served
+from agentbox.testing.model_server import ModelServer
+from agentbox.testing.models import Room, room
+
+
+@asynccontextmanager
+async def saying(folder: Path, *answers: tuple[str, bytes]) -> AsyncIterator[Room]:
+    """A gateway before a provider that gives these heads and bodies, one a request, the last for ever."""
+    waiting = list(answers)
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+        await reader.readexactly(length)
+        said, body = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        writer.write(f"HTTP/1.1 {said}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+        await writer.drain()
+
+    async with served(talk) as port:
+        server = ModelServer()
+        server._port = port
+        async with room(folder, server) as here:
+            yield here
+
+
+def told(usage: Mapping[str, Any]) -> tuple[str, bytes]:
+    return "200 OK\r\nContent-Type: application/json", json.dumps({"choices": [], "usage": usage}).encode()
+
+
+async def test_numbers_of_a_provider_break_no_account(tmp_path: Path) -> None:
+    """What is no count is estimated; one beyond all bounds uses the budget up, and only that of who called."""
+    for number, usage in enumerate(
+        ({"prompt_tokens": -5, "completion_tokens": -5}, {"prompt_tokens": "1", "x": 1e300})
+    ):
+        async with saying(tmp_path / str(number), told(usage)) as here:
+            here.standings.enter("coder")
+            assert (await here.chat("coder")).status_code == 200
+            assert here.app.ledger.accounts["coder"].tokens >= 0
+    async with saying(tmp_path / "huge", told({"prompt_tokens": 10**30, "completion_tokens": 10**30})) as here:
+        here.standings.enter("coder")
+        here.standings.enter("neighbour")
+        assert (await here.chat("coder")).status_code == 200
+        assert here.app.ledger.accounts["coder"].tokens == 2 * MOST_TOKENS
+        assert [(await here.chat("coder")).status_code for _ in range(2)] == [429, 429]
+        assert (await here.chat("neighbour")).status_code == 200
+
+
+async def test_a_wait_that_is_no_number_is_none(tmp_path: Path) -> None:
+    """The gateway tries again in its own time; a wait without end is passed on."""
+    busy = "429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: {}"
+    for words, status in (("nan", 200), ("-1", 200), ("inf", 429), ("1e999", 429)):
+        async with saying(tmp_path / words, (busy.format(words), b"{}"), told({"prompt_tokens": 1})) as here:
+            here.standings.enter("coder")
+            assert (await here.chat("coder")).status_code == status, words
+
+
+async def test_an_event_nested_without_end_breaks_no_stream(tmp_path: Path) -> None:
+    """It is passed on; what it says of usage is not believed."""
+    deep = b'data: {"usage": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n\n"
+    async with saying(tmp_path, ("200 OK\r\nContent-Type: text/event-stream", deep + b"data: [DONE]\n\n")) as here:
+        here.standings.enter("coder")
+        answer = await here.chat("coder", stream=True)
+        assert (answer.status_code, answer.content.endswith(b"[DONE]\n\n")) == (200, True)
