@@ -5,6 +5,7 @@ Each try writes back what is there, so that one that passes does no harm.
 
 import os
 import stat
+import sys
 from typing import Final
 
 from agentbox.attack.line import Absent, Facts, Table
@@ -48,6 +49,21 @@ def _attributes(facts: Facts) -> str:
         os.removexattr(path, "user.agentbox")
 
     return each(mark, _targets(facts))
+
+
+@TABLE.line("by-descriptor", "changes mode and times of what it may only read, through a descriptor that reads", _HELD,
+            tests=("tests/unit/sandbox/test_attributes.py::test_a_descriptor_that_reads_changes_nothing",))  # fmt: skip
+def _by_descriptor(_facts: Facts) -> str:
+    def again(path: str) -> None:
+        held = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            found = os.fstat(held)
+            os.fchmod(held, stat.S_IMODE(found.st_mode))
+            os.utime(held, ns=(found.st_atime_ns, found.st_mtime_ns))
+        finally:
+            os.close(held)
+
+    return each(again, (sys.executable, "/etc/passwd", "/usr/bin"))
 
 
 @TABLE.line("neighbour-mode", "closes another agent's folder to it", _HELD, tests=_TESTS)

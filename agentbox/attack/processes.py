@@ -4,6 +4,8 @@ import ctypes
 import os
 import resource
 import signal
+import socket
+import time
 from typing import Final
 
 from agentbox.attack.line import Absent, Facts, Table
@@ -79,6 +81,16 @@ def _priority(facts: Facts) -> str:
 @TABLE.line("processors", "gives itself all processors", _FILTER, tests=_STRANGERS)
 def _processors(_facts: Facts) -> str:
     return tried(lambda: os.sched_setaffinity(0, range(os.cpu_count() or 1)))
+
+
+@TABLE.line("privileges", "sets the clock, the machine's name and its own turn, as root may", {"EPERM": "kernel"},
+            tests=("tests/unit/sandbox/test_privileges.py::test_no_capability_is_left_but_that_which_opens_files",))  # fmt: skip
+def _privileges(_facts: Facts) -> str:
+    """Each writes back what is there."""
+    return worst([
+        tried(lambda: time.clock_settime(time.CLOCK_REALTIME, time.time())), tried(lambda: socket.sethostname(os.uname().nodename)),
+        tried(lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))), tried(lambda: os.setgroups([os.getgid()])),
+    ])  # fmt: skip
 
 
 def _vm(name: str, facts: Facts) -> str:

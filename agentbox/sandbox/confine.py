@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from agentbox.sandbox import landlock, seccomp
+from agentbox.sandbox import kernel, landlock, seccomp
 from agentbox.sandbox.landlock import Grant
 
 ABI_SIGNALS: Final = landlock.SCOPES_SINCE
@@ -104,4 +104,7 @@ def apply(confinement: Confinement, known: int | None = None, *, forks: bool = T
     if abi:
         # Whatever it may reach the reaper reaches for it: the kernel lets no connection of its own through.
         landlock.restrict(confinement.grants, None if network else (), abi)
+    # Root's would set the clock, the network's interfaces, the limits and the turns of all. The one that is left opens
+    # files of others, where Landlock lets it. In a container there is none.
+    kernel.keep_capabilities(kernel.DAC_OVERRIDE)
     return abi, seccomp.install(seccomp.build(seccomp.of_this_machine(), network=network, forks=forks))

@@ -1,10 +1,11 @@
 """The few kernel calls that the standard library lacks, and the identity of a process across a reboot.
 
-Constants: linux/prctl.h.
+Constants: linux/prctl.h, linux/capability.h.
 """
 
 import ctypes
 import os
+import struct
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,9 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_GET_NO_NEW_PRIVS = 39
+_CAPABILITIES = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, of this process
+_SETS = struct.Struct("=6I")  # effective, permitted and inheritable: the low words, then the high ones
+DAC_OVERRIDE = 1 << 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -43,6 +47,23 @@ def forbid_new_privileges() -> None:
 def new_privileges_forbidden() -> bool:
     """What the kernel says about `forbid_new_privileges` now."""
     return prctl(_PR_GET_NO_NEW_PRIVS, 0) == 1
+
+
+def keep_capabilities(kept: int) -> None:
+    """Gives up every capability but those of the mask `kept` (of the first 32), for good where no new privileges come: an
+    exec by root has no more either. Raises OSError."""
+    held = ctypes.create_string_buffer(_SETS.size)
+    _checked(_libc.capget(_CAPABILITIES, held))
+    _, permitted, _, _, beyond, _ = _SETS.unpack(held.raw)
+    if permitted & ~kept or beyond:
+        left = permitted & kept
+        _checked(_libc.capset(_CAPABILITIES, _SETS.pack(left, left, 0, 0, 0, 0)))
+
+
+def _checked(found: int) -> None:
+    if found < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"capabilities: {os.strerror(number)}")
 
 
 @cache

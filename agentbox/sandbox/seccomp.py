@@ -27,6 +27,15 @@ _FASTOPEN = 0x20000000  # MSG_FASTOPEN
 _SOCKET, _REUSEPORT, _FASTOPEN_CONNECT = 1, 15, 30  # SOL_SOCKET, SO_REUSEPORT, TCP_FASTOPEN_CONNECT
 _NAMESPACES = 0x7E020000  # the CLONE_NEW* flags that clone(2) takes, linux/sched.h
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C  # asm-generic/ioctls.h
+_SETLEASE, _NOTIFY = 1024, 1026  # F_SETLEASE, F_NOTIFY of linux/fcntl.h: a lease holds up whoever opens the file next
+# What changes a file for good through a descriptor that only reads, past every rule on paths: linux/fs.h, linux/fsverity.h,
+# linux/fscrypt.h, linux/msdos_fs.h, linux/btrfs.h.
+_OF_A_FILE: Final = (
+    *(0x40086602, 0x40046602, 0x40087602, 0x40047602, 0x401C5820),  # FS_IOC_SETFLAGS, _SETVERSION, _FSSETXATTR
+    *(0x40806685, 0x800C6613, 0xC0506617, 0xC0406618),  # FS_IOC_ENABLE_VERITY, _SET_ENCRYPTION_POLICY, keys
+    0x40047211,  # FAT_IOCTL_SET_ATTRIBUTES
+    *(0x50009401, 0x5000940E, 0x5000940F, 0x50009417, 0x50009418, 0x4008941A, 0x5000943F),  # BTRFS_IOC_SNAP_*
+)
 
 # Out of another process, around the rules on paths, into the kernel's rarely walked corners, or beyond the agent's end.
 REFUSED: Final = (
@@ -49,12 +58,13 @@ ON_ONESELF: Final = {
 _SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}  # where the flags are
 NETWORK: Final = ("socket", "connect", "bind", "listen")  # what the reaper does in the agent's place
 
-# By path; on a descriptor they pass. What has no number in the table of an architecture is not there.
+# By path, and by a descriptor: one that only reads is enough for these. What has no number in the table of an architecture
+# is not there.
 OF_A_PATH: Final = (
     *("chmod", "fchmodat", "fchmodat2", "utime", "utimes", "chown", "lchown", "fchownat", "setxattr", "lsetxattr"),
     *("removexattr", "lremovexattr", "setxattrat", "removexattrat", "file_setattr"),
+    *("fchmod", "fchown", "utimensat", "futimesat", "fsetxattr", "fremovexattr"),
 )
-_TIMES: Final = ("utimensat", "futimesat")  # of the descriptor itself when there is no path
 _SIGCHLD = 17  # asm-generic/signal.h
 FORKS: Final = ("fork", "vfork")  # and `clone`
 
@@ -78,10 +88,10 @@ def build(machine: Machine, *, network: bool, forks: bool = True) -> bytes:
         **dict.fromkeys((*REFUSED, *UNKNOWN, *OF_A_PATH, *(() if network else NETWORK), *(FORKS if forks else ())), asked),
         **{call: (*bpf.argument(at), *bpf.unless((0,), asked)) for call, at in ON_ONESELF.items()},
         **{call: (*bpf.argument(at), *bpf.when_any_bit(_FASTOPEN, asked)) for call, at in _SENDING.items()},
-        **{call: (*bpf.high(1), *bpf.unless((0,), asked), *bpf.argument(1), *bpf.unless((0,), asked)) for call in _TIMES},
         "clone": asked if forks else (*bpf.argument(0), *bpf.when_any_bit(_NAMESPACES, asked)),
         "clone3": bpf.leave(bpf.fail(errno.ENOSYS)),  # a library falls back to clone, whose flags a filter can read
-        "ioctl": (*bpf.argument(1), *bpf.when(_TIOCSTI, asked), *bpf.when(_TIOCLINUX, asked)),
+        "ioctl": (*bpf.argument(1), *(step for one in (_TIOCSTI, _TIOCLINUX, *_OF_A_FILE) for step in bpf.when(one, asked))),
+        "fcntl": (*bpf.argument(1), *bpf.when(_SETLEASE, asked), *bpf.when(_NOTIFY, asked)),
         # A datagram socket of a pair can still be sent to a path, so a pair is a stream or nothing.
         "socketpair": (*bpf.argument(1, _KIND), *bpf.when(_DATAGRAM, asked)),
         # Answered with success and not done: the reaper must read what an agent asks for, and a port is one agent's.

@@ -26,8 +26,8 @@ def _without_landlock() -> None:
 
 def _without_filter() -> None:
     """Calls that the reaper answers still go there; none is refused because of its name or its arguments."""
-    _emptied("REFUSED", "UNKNOWN", "ON_ONESELF", "_SENDING")
-    for name in ("_TIOCSTI", "_TIOCLINUX", "_DATAGRAM"):
+    _emptied("REFUSED", "UNKNOWN", "ON_ONESELF", "_SENDING", "_OF_A_FILE")
+    for name in ("_TIOCSTI", "_TIOCLINUX", "_SETLEASE", "_NOTIFY", "_DATAGRAM"):
         setattr(seccomp, name, _NEVER)
     build: Callable[..., bytes] = seccomp.build
 
@@ -44,7 +44,7 @@ def _emptied(*names: str) -> None:
 
 def _without_reaper() -> None:
     """What it would answer is the kernel's to do; what the filter refuses is still refused."""
-    _emptied("OF_A_PATH", "_TIMES")
+    _emptied("OF_A_PATH")
     build: Callable[..., bytes] = seccomp.build
 
     def of_the_kernel(machine: Machine, **_: Any) -> bytes:

@@ -1,7 +1,8 @@
-"""Mode, times, owner and extended attributes of files by path: the kernel's rules on paths say nothing of them.
+"""Mode, times, owner and extended attributes of files: the kernel's rules on paths say nothing of them, and a descriptor
+that only reads is enough to change them.
 
 Mode and times change where the agent may write, on a descriptor that was checked. The owner stays; a call that would not
-change it succeeds, since copying tools make such calls. Calls on a descriptor that the agent has open are not asked about.
+change it succeeds, since copying tools make such calls.
 """
 
 import ctypes
@@ -31,14 +32,16 @@ class Attributes:
         self._listener, self._paths = listener, paths
 
     def mode(self, notice: Notice) -> int:
-        """chmod, fchmodat, fchmodat2. Nothing that runs as its owner is made of a file."""
+        """chmod, fchmod, fchmodat, fchmodat2. Nothing that runs as its owner is made of a file."""
         (at, path, mode), flags = (HERE, *notice.arguments[:2]), 0
-        if notice.call != "chmod":
+        if notice.call == "fchmod":
+            at, path = notice.low(0), 0
+        elif notice.call != "chmod":
             at, path, mode = notice.low(0), *notice.arguments[1:3]
         if notice.call == "fchmodat2":
             flags = _checked(notice.low(3))
         mode &= 0o7777
-        with self._paths.named(notice, at, path, flags) as found:
+        with self._paths.named(notice, at, path, flags, held=notice.call == "fchmod") as found:
             self._check(notice, found)
             if mode & (stat.S_ISUID | stat.S_ISGID) and not stat.S_ISDIR(os.fstat(found).st_mode):
                 raise Denied(errno.EPERM, notice.call, f"mode {mode:o} of {_shown(found)}")
@@ -46,13 +49,14 @@ class Attributes:
         return 0
 
     def times(self, notice: Notice) -> int:
-        """utime, utimes, futimesat, utimensat."""
+        """utime, utimes, futimesat, utimensat. The last two change the descriptor itself where there is no path."""
         at, (path, address) = HERE, notice.arguments[:2]
         if notice.call in ("futimesat", "utimensat"):
             at, (path, address) = notice.low(0), notice.arguments[1:3]
         flags = _checked(notice.low(3)) if notice.call == "utimensat" else 0
         times = self._times(notice, address) if address else None
-        with self._paths.named(notice, at, path, flags) as found:
+        held = not path and notice.call in ("futimesat", "utimensat")
+        with self._paths.named(notice, at, path, flags, held=held) as found:
             self._check(notice, found)
             if _libc.utimensat(found, b"", times, EMPTY) < 0:
                 code = ctypes.get_errno()
@@ -60,13 +64,15 @@ class Attributes:
         return 0
 
     def owner(self, notice: Notice) -> int:
-        """chown, lchown, fchownat: succeeds where it would change nothing, and does nothing."""
+        """chown, fchown, lchown, fchownat: succeeds where it would change nothing, and does nothing."""
         at, (path, user, group) = HERE, notice.arguments[:3]
         flags = NOFOLLOW if notice.call == "lchown" else 0
-        if notice.call == "fchownat":
+        if notice.call == "fchown":
+            at = notice.low(0)
+        elif notice.call == "fchownat":
             at, (path, user, group), flags = notice.low(0), notice.arguments[1:4], _checked(notice.low(4))
         user, group = user & _SAME, group & _SAME
-        with self._paths.named(notice, at, path, flags) as found:
+        with self._paths.named(notice, at, path, flags, held=notice.call == "fchown") as found:
             now = os.fstat(found)
             if user not in (_SAME, now.st_uid) or group not in (_SAME, now.st_gid):
                 raise Denied(errno.EPERM, notice.call, _shown(found))
@@ -93,11 +99,11 @@ class Attributes:
 
 
 CALLS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("chmod", "fchmodat", "fchmodat2"), "mode"),
+    **dict.fromkeys(("chmod", "fchmod", "fchmodat", "fchmodat2"), "mode"),
     **dict.fromkeys(("utime", "utimes", "futimesat", "utimensat"), "times"),
-    **dict.fromkeys(("chown", "lchown", "fchownat"), "owner"),
+    **dict.fromkeys(("chown", "fchown", "lchown", "fchownat"), "owner"),
 }
-"""By which method a call is answered. Extended attributes by path have none: they are refused."""
+"""By which method a call is answered. Extended attributes have none: they are refused."""
 
 
 def _checked(flags: int) -> int:

@@ -27,7 +27,7 @@ _ERRORS: Final = {
     **dict.fromkeys(seccomp.UNKNOWN, errno.ENOSYS),
     **dict.fromkeys(_UNREACHABLE, errno.EACCES),
     # As on a file system that has none: a tool that copies them goes on.
-    **dict.fromkeys(("setxattr", "lsetxattr", "setxattrat"), errno.EOPNOTSUPP),
+    **dict.fromkeys(("setxattr", "lsetxattr", "fsetxattr", "setxattrat"), errno.EOPNOTSUPP),
     "seccomp": errno.EBUSY,  # as the kernel says it
 }
 

@@ -42,12 +42,16 @@ class Paths:
         self._files = frozenset(os.fsencode(os.path.realpath(grant.path)) for grant in writable)
 
     @contextmanager
-    def named(self, notice: Notice, at: int, address: int, flags: int = 0) -> Iterator[int]:
-        """An O_PATH descriptor of what the path at `address`, relative to the descriptor `at`, names. Raises OSError."""
-        path = self._text(notice, address)
-        if not path and not flags & EMPTY:
-            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
-        found = self._open(notice, at, path, flags)
+    def named(self, notice: Notice, at: int, address: int, flags: int = 0, *, held: bool = False) -> Iterator[int]:
+        """An O_PATH descriptor of what the path at `address`, relative to the descriptor `at`, names; of that descriptor
+        itself where it is `held` and there is no path. Raises OSError."""
+        if held:
+            found = _theirs(notice, at)
+        else:
+            path = self._text(notice, address)
+            if not path and not flags & EMPTY:
+                raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+            found = self._open(notice, at, path, flags)
         try:
             if not self._listener.waits(notice):  # its folder may have been another's
                 raise ProcessLookupError(errno.ESRCH, "it is gone")

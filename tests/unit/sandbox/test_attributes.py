@@ -114,6 +114,42 @@ said(
     assert not (mine / "file").stat().st_mode & (stat.S_ISUID | stat.S_ISGID)
 
 
+def test_a_descriptor_that_reads_changes_nothing(places: tuple[Path, Path]) -> None:
+    """Mode, times, owner, attributes, flags and leases of what the agent may open but not write; its own file changes."""
+    mine, other = places
+    found = answer(
+        TOOLS + """
+import fcntl, struct
+def by(fd):
+    return dict(
+        mode=tried(lambda: os.fchmod(fd, 0o600)), setuid=tried(lambda: os.fchmod(fd, 0o4755)),
+        times=tried(lambda: os.utime(fd, (5, 6))), now=tried(lambda: os.utime(fd)), owner=tried(lambda: os.fchown(fd, 4242, -1)),
+        same=tried(lambda: os.fchown(fd, os.getuid(), -1)), xattr=tried(lambda: os.setxattr(fd, "user.x", b"y")),
+        no_xattr=tried(lambda: os.removexattr(fd, "user.x")),
+        flags=tried(lambda: fcntl.ioctl(fd, 0x40086602, struct.pack("l", 0x40))),
+        lease=tried(lambda: fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)),
+    )
+told = by(os.open(other + "/file", os.O_RDONLY))
+folder = tried(lambda: os.fchmod(os.open(other, os.O_RDONLY), 0))
+own = by(os.open(mine + "/file", os.O_RDONLY))
+reading, writing = os.pipe()
+said(told=told, folder=folder, own=own, pipe=tried(lambda: os.fchmod(writing, 0)), closed=tried(lambda: os.fchmod(999, 0)))
+""",
+        Confinement(grants=(*SYSTEM, Grant(str(mine), "rlwmx"), Grant(str(other), "rl"), *DEVICES)), str(mine), str(other),
+    )  # fmt: skip
+    never = {
+        "setuid": "EPERM", "owner": "EPERM", "xattr": "ENOTSUP", "no_xattr": "EPERM", "flags": "EPERM", "lease": "EPERM",
+    }  # fmt: skip
+    assert found == {
+        "told": {**never, "same": "passed", "mode": "EPERM", "times": "EPERM", "now": "EPERM"}, "folder": "EPERM",
+        "own": {**never, "same": "passed", "mode": "passed", "times": "passed", "now": "passed"},
+        "pipe": "EPERM", "closed": "EBADF",
+    }  # fmt: skip
+    assert stat.S_IMODE((other / "file").stat().st_mode) == 0o644
+    assert (other / "file").stat().st_mtime == 1000
+    assert stat.S_IMODE((mine / "file").stat().st_mode) == 0o600
+
+
 def test_a_path_that_changes_during_the_call_leads_nowhere(places: tuple[Path, Path]) -> None:
     """One thread swaps a link between inside and outside, another writes the outside into the path all the time."""
     mine, other = places
