@@ -33,7 +33,7 @@ from agentbox.agents.life import Life
 from agentbox.agents.listing import page_of
 from agentbox.agents.revoking import Revoking
 from agentbox.agents.store import REQUEST_SECONDS, Request
-from agentbox.agents.streams import StreamLog
+from agentbox.agents.streams import EVENTS, StreamLog
 
 log = structlog.get_logger()
 
@@ -57,7 +57,7 @@ class Table:
         """What an earlier process of this host kept. Nothing is started yet."""
         for entry in await self.host.store.entries():
             self.entries[entry.agent_id] = entry
-            self.streams[entry.agent_id] = StreamLog.recover(self._folder(entry.agent_id), entry.limits.stdout or 0)
+            self.streams[entry.agent_id] = StreamLog.recover(self._folder(entry.agent_id), *_kept(entry))
             self.streams[entry.agent_id].closed = entry.over
         self._requests.update(await self.host.store.requests())
 
@@ -139,7 +139,7 @@ class Table:
             )
         entry = admitted(self.host, spec, asker, once=once)
         self.entries[entry.agent_id] = entry
-        stream = self.streams[entry.agent_id] = StreamLog(self._folder(entry.agent_id), entry.limits.stdout or 0)
+        stream = self.streams[entry.agent_id] = StreamLog(self._folder(entry.agent_id), *_kept(entry))
         life = self.lives[entry.agent_id] = Life(self.host, entry, stream)
         if capture is not None:
             life.capture, capture.life = capture, life
@@ -226,6 +226,11 @@ class Table:
 
     def _folder(self, agent_id: str) -> Path:
         return self.host.config.state / "streams" / agent_id
+
+
+def _kept(entry: Entry) -> tuple[int, int]:
+    """Bytes of each stream of output, and events of its life."""
+    return entry.limits.stdout or 0, entry.limits.events_kept or EVENTS
 
 
 def _refused(entry: Entry, to: str, why: str) -> InvalidTransition:

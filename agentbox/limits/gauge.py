@@ -27,16 +27,22 @@ class Breach:
 class Gauge:
     """One limit of one agent. `cap` 0 means no bound: the peak is kept, nothing warns."""
 
-    __slots__ = ("_warned", "cap", "limit", "peak")
+    __slots__ = ("_last", "_warned", "cap", "limit", "peak")
 
     def __init__(self, limit: str, cap: float) -> None:
         self.limit, self.cap = limit, cap
         self.peak: float = 0
+        self._last: float = 0
         self._warned = False
+
+    @property
+    def to_rearm(self) -> float:
+        """What must go before it warns again; infinite while it would."""
+        return self._last - REARM_BELOW * self.cap if self._warned else float("inf")
 
     def see(self, observed: float) -> Breach | None:
         """Keeps the peak. A warning when 80 % are crossed for the first time since the last look below 50 %."""
-        self.peak = max(self.peak, observed)
+        self.peak, self._last = max(self.peak, observed), observed
         if self.cap and observed < REARM_BELOW * self.cap:
             self._warned = False
         if not self.cap or self._warned or observed < WARN_AT * self.cap:

@@ -16,10 +16,11 @@ What one agent may use, who holds it, and how late that may be. A key is of agen
 Crossing {WARN_AT:.0%} is an event `limit.warning`, once until the use was below {REARM_BELOW:.0%}; an agent that is ended at a limit is an
 event `limit.breached`; a request beyond one is refused with `QuotaExceeded`. All three have `limit`, `observed`, `cap` and `config_path`.
 `agentbox_limit_breached_total{{limit}}` and `agentbox_limit_warning_total{{limit}}` count. `GET /v1/agents/{{id}}` has, under `limits`, each cap and
-the most that was seen; null where nobody looks.
+the most that was seen; null where nobody looks. The last column is the test below `tests/unit` in which the limit is met, and an agent
+beside it does not notice.
 
-| Limit | Unit | Key | Held by | At the limit | Bound |
-|---|---|---|---|---|---|
+| Limit | Unit | Key | Held by | At the limit | Bound | Shown by |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -32,7 +33,7 @@ def _row(row: Limit) -> Iterator[str]:
     yield f"`{row.name}`"
     yield row.unit
     yield f"`{row.config_path}`" if row.config_path else f"fixed: {row.fixed:,}"
-    yield from (row.holder, row.at_the_limit, row.bound)
+    yield from (row.holder, row.at_the_limit, row.bound, f"`{row.shown_by}`")
 
 
 if __name__ == "__main__":

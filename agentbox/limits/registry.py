@@ -22,7 +22,8 @@ INODE_BYTES: Final = 1 << 10  # what a file costs beside its blocks, so that emp
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """One limit. `config_path` is the key of the manifest, "" where the number is fixed and `fixed` has it."""
+    """One limit. `config_path` is the key of the manifest, "" where the number is fixed and `fixed` has it.
+    `shown_by`: the test below tests/unit in which it fires, and a neighbour does not notice."""
 
     name: str
     unit: Unit
@@ -30,36 +31,57 @@ class Limit:
     holder: str
     at_the_limit: str
     bound: str
+    shown_by: str
     fixed: int | None = None
 
 
-def _of_agents(name: str, unit: Unit, holder: str, at_the_limit: str, bound: str) -> Limit:
-    return Limit(name=name, unit=unit, config_path=f"limits.{name}", holder=holder, at_the_limit=at_the_limit, bound=bound)  # fmt: skip
+def _of_agents(name: str, unit: Unit, holder: str, at_the_limit: str, bound: str, shown_by: str) -> Limit:
+    return Limit(
+        name=name, unit=unit, config_path=f"limits.{name}", holder=holder, at_the_limit=at_the_limit, bound=bound, shown_by=shown_by,
+    )  # fmt: skip
 
+
+_HOG: Final = "agents/test_hogs.py::test_a_hog_ends_alone"
+_BOUNDS: Final = "agents/test_bounds.py::test_number_and_depth_are_refused_at_the_spawn"
 
 _ROWS = (
-    _of_agents("memory", "bytes", "RLIMIT_DATA a process, watchdog for the tree", "the tree is ended", "0.5 s after crossing"),
-    _of_agents("cpu", "cores", "kernel: CPU set, rounded up, and nice 10", "it waits", "exact in whole cores"),
-    _of_agents("pids", "processes", "reaper at the fork, watchdog behind it", "fork fails, the tree is ended", "exact"),
-    _of_agents("fds", "files", "kernel: RLIMIT_NOFILE, of each process", "open fails with EMFILE", "exact"),
-    _of_agents("tmp", "bytes", "a walk of HOME and TMPDIR", "the tree is ended", "2 s after crossing"),
-    _of_agents("branch_disk", "bytes", "RLIMIT_FSIZE a file, a walk for their sum", "the tree is ended", "2 s after crossing"),
-    _of_agents("run_wall_seconds", "seconds", "reaper", "the tree is ended", "exact"),
-    _of_agents("agent_wall_seconds", "seconds", "reaper", "the tree is ended", "exact"),
-    _of_agents("stdout", "bytes", "agent-host, of each stream", "the oldest is dropped and counted", "exact to one segment"),
-    _of_agents("frame", "bytes", "whoever reads a protocol", "the message is refused", "exact"),
-    _of_agents("events_kept", "events", "agent-host", "the oldest is dropped and counted", "exact"),
-    _of_agents("tool_timeout_seconds", "seconds", "whoever calls the tool", "the call is an error", "exact"),
-    _of_agents("approval_timeout_seconds", "seconds", "agent-host", "denied", "exact"),
-    _of_agents("egress", "bytes", "gateway, in 24 h", "the proxy refuses", "exact to one piece"),
+    _of_agents("memory", "bytes", "RLIMIT_DATA a process, watchdog for the tree", "the tree is ended", "0.5 s after crossing",
+               f"{_HOG}[memory of many]"),
+    _of_agents("cpu", "cores", "kernel: CPU set, rounded up, and nice 10", "it waits", "exact in whole cores",
+               f"{_HOG}[cpu]"),
+    _of_agents("pids", "processes", "reaper at the fork, watchdog behind it", "fork fails, the tree is ended", "exact",
+               f"{_HOG}[processes]"),
+    _of_agents("fds", "files", "kernel: RLIMIT_NOFILE, of each process", "open fails with EMFILE", "exact",
+               f"{_HOG}[descriptors]"),
+    _of_agents("tmp", "bytes", "a walk of HOME and TMPDIR", "the tree is ended", "2 s after crossing",
+               f"{_HOG}[disk]"),
+    _of_agents("branch_disk", "bytes", "RLIMIT_FSIZE a file, a walk for their sum", "the tree is ended", "2 s after crossing",
+               f"{_HOG}[branch]"),
+    _of_agents("run_wall_seconds", "seconds", "reaper", "the tree is ended", "exact",
+               "agents/test_bounds.py::test_a_run_ends_at_its_time"),
+    _of_agents("agent_wall_seconds", "seconds", "reaper", "the tree is ended", "exact",
+               f"{_HOG}[cpu]"),
+    _of_agents("stdout", "bytes", "agent-host, of each stream", "the oldest is dropped and counted", "exact to an eighth",
+               f"{_HOG}[output]"),
+    _of_agents("frame", "bytes", "gateway, at the door", "the message is refused", "exact",
+               "gateway/test_door_messages.py::test_a_message_has_its_most"),
+    _of_agents("events_kept", "events", "agent-host, of each kind", "the oldest is dropped and counted", "exact to an eighth",
+               "agents/test_streams.py::test_events_of_a_life_are_kept_by_number"),
+    _of_agents("tool_timeout_seconds", "seconds", "gateway", "the call is an error", "exact",
+               "gateway/test_door_limits.py::test_a_tool_has_its_time"),
+    _of_agents("approval_timeout_seconds", "seconds", "agent-host", "denied", "exact",
+               "agents/test_approvals.py::test_nobody_decides"),
+    _of_agents("egress", "bytes", "gateway, in 24 h", "the proxy refuses", "exact to one piece",
+               "gateway/test_proxy_tunnel.py::test_bytes_are_counted_across_a_restart_and_the_limit_cuts"),
     Limit(name="output_rate", unit="bytes/s", config_path="", fixed=OUTPUT_RATE, holder="agent-host, of each stream",
-          at_the_limit="the flood waits in its own pipe", bound="exact"),
+          at_the_limit="the flood waits in its own pipe", bound="exact", shown_by="agents/test_pump.py::test_a_flood_waits_in_its_own_pipe"),
     Limit(name="free_floor", unit="bytes", config_path="", fixed=FREE_FLOOR, holder="the walk of folders",
-          at_the_limit="every agent is stopped until it is known who wrote", bound="2 s"),
+          at_the_limit="every agent is stopped until it is known who wrote", bound="2 s",
+          shown_by="sandbox/test_walker.py::test_below_the_floor_all_are_stopped_first"),
     Limit(name="max_agents", unit="agents", config_path="adapters.orchestrator.max_agents", holder="agent-host",
-          at_the_limit="the spawn is refused", bound="exact"),
+          at_the_limit="the spawn is refused", bound="exact", shown_by=_BOUNDS),
     Limit(name="max_depth", unit="levels", config_path="adapters.orchestrator.max_depth", holder="agent-host",
-          at_the_limit="the spawn is refused", bound="exact"),
+          at_the_limit="the spawn is refused", bound="exact", shown_by=_BOUNDS),
 )  # fmt: skip
 
 LIMITS: Final[Mapping[str, Limit]] = {row.name: row for row in _ROWS}

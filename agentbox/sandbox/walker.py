@@ -1,7 +1,7 @@
 """A child of the launcher that keeps agents within their disk: looks at free space often, walks folders only while it shrinks.
 
 A tree can have crossed its cap only if that much was written since its last walk, so it is walked once half of that has
-gone. Below FREE_FLOOR every agent is stopped first, and goes on once it is known who wrote. Datagrams of JSON: in come
+gone; one that was warned also once so much came free that it may warn again. Below FREE_FLOOR every agent is stopped first, and goes on once it is known who wrote. Datagrams of JSON: in come
 `{watch, bounds}` and `{forget}` with the pid of a reaper; out go `{reaper, peaks}`, `{reaper, warning}`, `{reaper, breach}`
 and `{freeze}`. It signals nobody itself.
 """
@@ -46,6 +46,7 @@ class _Watched:
         self.bounds = bounds
         self.gauges = (Gauge("tmp", bounds.tmp), Gauge("branch_disk", bounds.branch_disk))
         self.gone = 0  # bytes that vanished since its last walk, whoever wrote them
+        self.freed = 0  # bytes that came free since then
         self.walked = 0.0
         self.took = 0.0
         self.written = 0
@@ -53,6 +54,8 @@ class _Watched:
 
     def due(self, now: float, slow: float) -> bool:
         waited = now - self.walked
+        if self.freed > min(gauge.to_rearm for gauge in self.gauges):
+            return waited >= WALK_SECONDS
         return waited >= WALK_SECONDS and (2 * self.gone >= min(self.room) or (waited >= slow and self.gone > 0))
 
 
@@ -118,10 +121,11 @@ class Walker:
                 room = now.f_bavail * now.f_frsize
                 lowest = min(lowest, room)
                 worth = room + now.f_favail * INODE_BYTES
-                vanished = max(0, self._free.get(device, worth) - worth)
+                vanished = self._free.get(device, worth) - worth
                 self._free[device] = worth
                 for one in watched:
-                    one.gone += vanished
+                    one.gone += max(0, vanished)
+                    one.freed += max(0, -vanished)
         if lowest >= self._floor:
             self._stopped_at = float("inf")
             return False
@@ -152,7 +156,7 @@ class Walker:
 
     def _walk(self, reaper: int, one: _Watched, members: list[int]) -> bool:
         """True when it crossed a cap."""
-        one.gone, began = 0, time.monotonic()
+        one.gone, one.freed, began = 0, 0, time.monotonic()
         found = usage.used(one.bounds.private, members)
         one.walked = time.monotonic()
         one.took = one.walked - began

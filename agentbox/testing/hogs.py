@@ -46,6 +46,10 @@ HOGS: Final[Mapping[str, Hog]] = {
         script="import tempfile\nwith tempfile.NamedTemporaryFile() as out:\n while True: out.write(bytes(1 << 20))",
         reason="limit", limit="tmp", limits={"tmp": 64 * MIB},
     ),
+    "branch": Hog(
+        script="import itertools\nfor number in itertools.count(): open(f'filler-{number}', 'wb').write(bytes(4 << 20))",
+        reason="limit", limit="branch_disk", limits={"branch_disk": 32 * MIB},
+    ),
     "output": Hog(
         script="import os\nwhile True: os.write(1, b'x' * 65536)",
         reason="timeout", limit="agent_wall_seconds", limits={"wall_seconds": _WALL},

@@ -1,6 +1,6 @@
 """Output of agents on disk: what was kept, in order, from any cursor."""
 
-from agentbox.agents.streams.log import StreamLog
+from agentbox.agents.streams.log import EVENTS, StreamLog
 from agentbox.agents.streams.reader import Reader
 
-__all__ = ["Reader", "StreamLog"]
+__all__ = ["EVENTS", "Reader", "StreamLog"]

@@ -58,10 +58,10 @@ class Segment:
 
 
 class KindLog:
-    """Keeps at most `limit` bytes of files. Items of one kind have growing cursors."""
+    """Keeps at most `limit` bytes of files, and at most `most` items; 0 = any number. Items of one kind have growing cursors."""
 
-    def __init__(self, folder: Path, kind: str, limit: int) -> None:
-        self.folder, self.kind, self.limit = folder, kind, limit
+    def __init__(self, folder: Path, kind: str, limit: int, most: int = 0) -> None:
+        self.folder, self.kind, self.limit, self.most = folder, kind, limit, most
         self.segments: list[Segment] = []
         self._fd: int | None = None
 
@@ -79,10 +79,14 @@ class KindLog:
     def size(self) -> int:
         return sum(segment.size for segment in self.segments)
 
+    @property
+    def items(self) -> int:
+        """How many are kept."""
+        return sum(segment.items for segment in self.segments)
+
     def append(self, item: Stored) -> None:
         """Writes one item, and drops the oldest segments beyond the limit. Raises OSError; then nothing was written."""
-        room = max(_SMALLEST, self.limit // _PIECES)
-        if self._fd is None or self.segments[-1].size + ITEM.size + len(item.data) > room:
+        if self._fd is None or self._full(self.segments[-1], ITEM.size + len(item.data)):
             self._roll()
         assert self._fd is not None
         head = ITEM.pack(item.cursor, item.millis, item.generation, len(item.data))
@@ -90,7 +94,7 @@ class KindLog:
             os.ftruncate(self._fd, self.segments[-1].size)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.segments[-1].add(item)
-        while len(self.segments) > 1 and self.size > self.limit:
+        while len(self.segments) > 1 and (self.size > self.limit or 0 < self.most < self.items):
             oldest = self.segments.pop(0)
             oldest.dropped = True
             oldest.path.unlink()
@@ -113,6 +117,11 @@ class KindLog:
                 segment.add(item)
             os.truncate(path, segment.size)
             self.segments.append(segment)
+
+    def _full(self, segment: Segment, size: int) -> bool:
+        if self.most and segment.items >= max(1, self.most // _PIECES):
+            return True
+        return segment.size + size > max(_SMALLEST, self.limit // _PIECES)
 
     def _roll(self) -> None:
         before = self.segments[-1].after if self.segments else Before()

@@ -12,26 +12,28 @@ from agentbox.adapters.orchestrator.contract import StreamKind
 from agentbox.agents.streams.kind import KindLog, Stored
 
 KINDS: tuple[StreamKind, ...] = ("stdout", "stderr", "state", "exit")
-_LIFE_BYTES = 64 << 10  # kept of `state`, and of `exit`
+_OUTPUT = ("stdout", "stderr")
+EVENTS = 1024  # kept of `state`, and of `exit`, unless `limits.events_kept` says another number
+_EVENT_BYTES = 1 << 10  # for each of them, on average
 
 
 class StreamLog:
-    """`closed` once nothing will follow. Used by one event loop; `limit` is in bytes a stream."""
+    """`closed` once nothing will follow. Used by one event loop; `limit` is in bytes a stream of output, `events` in items of
+    each of the two that tell of its life."""
 
-    def __init__(self, folder: Path, limit: int) -> None:
+    def __init__(self, folder: Path, limit: int, events: int = EVENTS) -> None:
         self.folder = folder
-        self.kinds = {
-            kind: KindLog(folder, kind, limit if kind in ("stdout", "stderr") else _LIFE_BYTES) for kind in KINDS
-        }
+        life = (events * _EVENT_BYTES, events)
+        self.kinds = {kind: KindLog(folder, kind, *((limit,) if kind in _OUTPUT else life)) for kind in KINDS}
         self.closed = False
         self._at_the_end: int | None = None  # bytes, once closed
         self._next = 1
         self._changed = asyncio.Event()
 
     @classmethod
-    def recover(cls, folder: Path, limit: int) -> "StreamLog":
+    def recover(cls, folder: Path, limit: int, events: int = EVENTS) -> "StreamLog":
         """What an earlier process kept in `folder`; empty when there is none."""
-        log = cls(folder, limit)
+        log = cls(folder, limit, events)
         for kind in log.kinds.values():
             kind.recover()
         log._next = max(kind.last for kind in log.kinds.values()) + 1

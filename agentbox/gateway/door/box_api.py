@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 HEADER: Final = "Agentbox-On-Behalf-Of"
 _DENIED: Final = (401, 403)
 _TOLD: Final = ("title", "detail", "instance", "type", "code", "rule", "number", "message")  # elsewhere in the answer
-_SECONDS: Final = 30.0  # for one call
+_SECONDS: Final = (
+    3600.0  # for one call: the most that limits.tool_timeout_seconds can say; the door keeps the agent's own
+)
 
 
 class BoxApi:

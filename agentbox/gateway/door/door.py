@@ -1,6 +1,7 @@
 """One call of an agent: judged by its rights, then answered here or by the box's API."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from agentbox.gateway.authority import Authority, Refused
@@ -21,6 +22,9 @@ Arguments = Mapping[str, Any]
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,), "integer": (int,), "number": (int, float), "object": (dict,), "array": (list,),
 }  # fmt: skip
+
+
+TOOL_SECONDS: Final = 30  # of one call of a tool, unless the agent's `limits.tool_timeout_seconds` says another number
 
 
 class Door:
@@ -91,7 +95,7 @@ class Door:
             )  # nobody is asked for what is refused
             await self.authority.approve(who, "tool", tool.name, given)
         await self.authority.check(who, "tool", "call", tool.name)
-        return await self._do(who, tool, given)
+        return await _within(who, tool, self._do(who, tool, given))
 
     async def _invoke(self, who: Standing, given: Arguments) -> Any:
         name, arguments = given.get("name"), given.get("arguments", {})
@@ -114,10 +118,10 @@ class Door:
                 await self.authority.approve(who, "spawn", given["name"], given)
             await self.authority.check(who, "agent", "spawn", given["name"])
         elif tool.special in ("send", "recv", "terminate"):
-            info = await self.api.call(who, "get_agent", {"id": given["id"]})
+            info = await _within(who, tool, self.api.call(who, "get_agent", {"id": given["id"]}))
             operation = "signal" if tool.special == "terminate" else "message"
             await self.authority.check(who, "agent", operation, info["spec"]["name"])
-        return await self._do(who, tool, given)
+        return await _within(who, tool, self._do(who, tool, given))
 
     async def _do(self, who: Standing, tool: Tool, given: Arguments) -> Any:
         if tool.special:
@@ -152,6 +156,19 @@ class Door:
         if found is None:
             raise DoorError(errors.FAILED, "cannot show this secret: it has no value in this box", code="not-found")
         return {"name": name, "value": found[0]}
+
+
+async def _within(who: Standing, tool: Tool, work: Awaitable[Any]) -> Any:
+    """Work for a call, in the agent's time for one; approvals were waited for before it. Raises DoorError."""
+    seconds, key = float(who.limits.get("tool_timeout_seconds", TOOL_SECONDS)), "limits.tool_timeout_seconds"
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    except TimeoutError as error:
+        raise DoorError(
+            errors.FAILED, f"cannot finish {tool.name}: it took longer than {seconds:g} s ({key})", "tool-timeout",
+            limit="tool_timeout_seconds", cap=seconds, config_path=key,
+        ) from error  # fmt: skip
 
 
 def _in_namespace(tool: Tool, own: str, path: dict[str, str], body: Any) -> tuple[dict[str, str], Any]:

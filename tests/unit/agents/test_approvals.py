@@ -104,9 +104,13 @@ async def test_denied_stays_denied(room: Room) -> None:
 
 
 async def test_nobody_decides(room: Room) -> None:
-    """After its time it is denied, by the box."""
+    """After its time it is denied, by the box; another agent's request waits on, and is answered."""
+    beside = room.ask(agent=("another", "worker"))
+    await room.waiting()
     assert "nobody decided in time" in await refused(room.ask(seconds=0.1))
     assert room.told[-1].data["by"] == "urn:agentbox:box"
+    await room.decide((await room.waiting())[0]["id"], approve=True)
+    await beside
 
 
 async def test_nobody_is_there(room: Room) -> None:

@@ -1,6 +1,7 @@
 """Each hog ends alone, at its own limit, and the agent beside it is answered as before."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -48,6 +49,9 @@ async def test_a_hog_ends_alone(adapter: LocalProcessOrchestrator, kind: str) ->
     assert info.exit.reason == reason
     found = [data for kind, data in await told(adapter, info.handle.agent_id) if kind == "limit.breached"]
     assert [data["limit"] for data in found] == ([limit] if limit else [])
+    if kind == "output":
+        items = [item async for item in adapter.stream(info.handle.agent_id)]
+        assert "truncated" in [json.loads(item.data)["state"] for item in items if item.kind == "state"]
     if not limit:
         assert info.exit.code == 1  # the kernel refused, and Python said so
     slowest = sorted(neighbour.samples)[int(0.95 * len(neighbour.samples))]

@@ -93,6 +93,24 @@ async def test_the_wall_warns_and_ends(adapter: LocalProcessOrchestrator) -> Non
     ]
 
 
+async def test_each_life_has_its_wall_and_its_warning(adapter: LocalProcessOrchestrator) -> None:
+    """One warning a life; the next life is far below half of its time again."""
+    spec = AgentSpec(
+        name="hog", argv=("sleep", "60"), profile="sandboxed", limits=Limits(wall_seconds=0.3), restart="always"
+    )
+    handle = await adapter.spawn(spec, request_id=uuid7())
+
+    async def lives() -> list[str]:
+        found = [kind for kind, _ in await told(adapter)]
+        return found if len(found) >= 4 else []
+
+    async with asyncio.timeout(30):
+        while not (found := await lives()):
+            await asyncio.sleep(0.05)
+    assert found[:4] == ["limit.warning", "limit.breached"] * 2
+    await adapter.terminate((await adapter.get(handle.agent_id)).handle, grace_s=0)
+
+
 async def test_peaks_are_seen_while_it_runs(adapter: LocalProcessOrchestrator) -> None:
     """Processes and memory, within a second or two; a cap that nobody measures has no peak."""
     agent_id = await spawned(adapter, "import os, time; os.fork(); os.fork(); time.sleep(60)")

@@ -31,7 +31,7 @@ async def test_the_end_of_the_pipe_closes_it() -> None:
 
 
 async def test_a_flood_waits_in_its_own_pipe() -> None:
-    """40 MiB take more than a second, and every byte arrives."""
+    """40 MiB take more than a second, and every byte arrives; what a neighbour says meanwhile is heard before the flood ends."""
     reading, writing = os.pipe()
     got = 0
 
@@ -47,9 +47,17 @@ async def test_a_flood_waits_in_its_own_pipe() -> None:
             for _ in range(total >> 16):
                 stream.write(bytes(1 << 16))
 
-    await asyncio.to_thread(flood)
+    beside, speaking = os.pipe()
+    heard: list[int] = []
+    Pump(beside, lambda _: heard.append(got))
+    flooding = asyncio.create_task(asyncio.to_thread(flood))
+    await until(lambda: got > 0, "the flood has begun")
+    os.write(speaking, b"a word")
+    await flooding
     await until(lambda: got == total, "all of it has arrived")
     assert time.monotonic() - start > 1.0
+    assert heard[0] < total
+    os.close(speaking)
 
 
 async def test_whoever_else_holds_the_pipe_cannot_hold_up_the_end(tmp_path: Path) -> None:

@@ -55,6 +55,24 @@ def test_the_oldest_is_dropped_and_counted(tmp_path: Path) -> None:
     assert sum(path.stat().st_size for path in tmp_path.glob("stdout.*")) <= LIMIT
 
 
+def test_events_of_a_life_are_kept_by_number(tmp_path: Path) -> None:
+    """The newest of them, exact to an eighth; the cut counts the rest, after a restart too. Output of the same agent and
+    events of another are all there."""
+    log, beside = StreamLog(tmp_path / "one", LIMIT, 64), StreamLog(tmp_path / "two", LIMIT, 64)
+    log.append("stdout", 1, b"first")
+    beside.tell("state", 1, {"state": "running"})
+    for number in range(1000):
+        log.tell("state", 1, {"number": number})
+    for one in (log, StreamLog.recover(tmp_path / "one", LIMIT, 64)):
+        found = read(one)
+        cut, *kept = [json.loads(item.data) for item in found if item.kind == "state"]
+        assert 56 <= len(kept) <= 64
+        assert (cut["state"], cut["stream"], cut["dropped_items"]) == ("truncated", "state", 1000 - len(kept))
+        assert [row["number"] for row in kept] == list(range(1000 - len(kept), 1000))
+        assert [item.data for item in found if item.kind == "stdout"] == [b"first"]
+    assert [json.loads(item.data) for item in read(beside)] == [{"state": "running"}]
+
+
 def test_a_trimmed_cursor_has_expired(tmp_path: Path) -> None:
     """Not before 0 and not from the oldest on; in between, CursorExpired says where to go on."""
     log = StreamLog(tmp_path, LIMIT)

@@ -157,13 +157,17 @@ async def _there_and_back(reader: asyncio.StreamReader, writer: asyncio.StreamWr
 
 
 async def test_bytes_are_counted_across_a_restart_and_the_limit_cuts(start: Start) -> None:
-    """A million in 24 hours: the tunnel is cut when they are gone, and the next is refused, by another process too."""
+    """A million in 24 hours: the tunnel is cut when they are gone, and the next is refused, by another process too; another
+    agent's tunnel moves its bytes all the while."""
     async with served(echo) as port:
         room = await start({"egress": 1_000_000})
+        room.authority.add("two", "another", [right("net", "connect", "*:*")])
+        beside_reader, beside_writer, _ = await room.open(f"127.0.0.1:{port}", "another")
         reader, writer, _ = await room.open(f"127.0.0.1:{port}")
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await _many(_there_and_back, reader, writer)
         assert room.rules == ["limit:egress"]
+        await _there_and_back(beside_reader, beside_writer)
         assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "429"
         await room.server.close()
         again = Room.__new__(Room)

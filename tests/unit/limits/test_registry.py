@@ -1,6 +1,8 @@
 """The registry has every limit there is, under the key that sets it."""
 
 import json
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -26,6 +28,15 @@ def test_every_path_is_a_key_of_the_schema() -> None:
     for row in LIMITS.values():
         assert bool(row.config_path) != (row.fixed is not None)
         assert f'"{row.config_path.rpartition(".")[2]}"' in known
+
+
+def test_every_row_is_shown_by_a_test_that_there_is() -> None:
+    """pytest itself finds each of them, by file, name and case."""
+    tests = sorted({f"tests/unit/{row.shown_by}" for row in LIMITS.values()})
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *tests]
+    done = subprocess.run(words, cwd=_ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {line for line in done.stdout.splitlines() if "::" in line} == set(tests)
 
 
 def test_names_are_their_own() -> None:

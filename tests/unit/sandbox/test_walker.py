@@ -19,7 +19,7 @@ from agentbox.testing.until import until
 
 MIB = 1 << 20
 EVERYTHING = 1 << 60  # a floor that every disk is below
-REAPER = 1 << 22  # the pid of nobody
+REAPER, BESIDE = 1 << 22, 1 << 23  # pids of nobody
 
 
 class Lab:
@@ -88,12 +88,14 @@ def test_nobody_is_walked_while_nothing_is_written(lab: Lab, tmp_path: Path) -> 
 
 
 def test_below_the_floor_all_are_stopped_first(tmp_path: Path) -> None:
-    """Stop, the walk of everyone, and go; not again until more vanished, so that a full disk is no end of all work."""
+    """Stop, the walk of everyone, and go: only who wrote is ended. Not again until more vanished, so that a full disk is no end of all work."""
     lab = Lab(floor=EVERYTHING)
-    lab.watch(tmp_path)
-    (tmp_path / "tmp" / "x").write_bytes(os.urandom(9 * MIB))
-    words = lab.said()
+    lab.watch(tmp_path / "beside", BESIDE)
+    lab.watch(tmp_path / "one")
+    (tmp_path / "one/tmp/x").write_bytes(os.urandom(9 * MIB))
+    words = [word for word in lab.said() if "peaks" not in word]
     assert [next(iter(word.keys() - {"reaper"})) for word in words] == ["freeze", "breach", "freeze"]
+    assert [word["reaper"] for word in words if "breach" in word] == [REAPER]
     assert [word["freeze"] for word in words if "freeze" in word] == [True, False]
     assert lab.said() == []
 

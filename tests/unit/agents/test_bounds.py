@@ -1,0 +1,72 @@
+"""Bounds of the whole host and of a run: what is refused or ended, and the agent beside it that goes on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentbox.adapters.base import Deps, SlotConfig
+from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import QuotaExceeded
+from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.orchestrator.contract import AgentSpec
+from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.ids import uuid7
+from agentbox.testing.agent_host import AgentHostBox
+from agentbox.testing.hogs import Neighbour
+from agentbox.testing.until import until
+
+
+@pytest.fixture
+async def adapter(tmp_path: Path) -> AsyncIterator[LocalProcessOrchestrator]:
+    """At most four agents at once, and children only."""
+    box = AgentHostBox(tmp_path, options={"max_agents": 4, "max_depth": 1})
+    box.start()
+    config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
+    made = LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
+    await made.open(Deadline.after(5))
+    yield made
+    await made.close()
+    box.stop()
+
+
+def sleeper(**more: Any) -> AgentSpec:
+    return AgentSpec(name="sleeper", argv=("sleep", "1000"), profile="sandboxed", **more)
+
+
+async def refused(adapter: LocalProcessOrchestrator, **more: Any) -> str:
+    with pytest.raises(QuotaExceeded) as caught:
+        await adapter.spawn(sleeper(**more), request_id=uuid7())
+    return str(caught.value.members["config_path"])
+
+
+async def goes_on(neighbour: Neighbour) -> None:
+    """It is answered anew."""
+    before = len(neighbour.samples)
+    await until(lambda: len(neighbour.samples) >= before + 5, "the neighbour is answered", seconds=20)
+
+
+async def test_number_and_depth_are_refused_at_the_spawn(adapter: LocalProcessOrchestrator) -> None:
+    """A grandchild, and one more than there may be; those that run stay, with their parent and place."""
+    async with Neighbour(adapter) as neighbour:
+        parent = await adapter.spawn(sleeper(), request_id=uuid7())
+        child = await adapter.spawn(sleeper(parent_id=parent.agent_id), request_id=uuid7())
+        assert await refused(adapter, parent_id=child.agent_id) == "adapters.orchestrator.max_depth"
+        await adapter.spawn(sleeper(), request_id=uuid7())
+        assert await refused(adapter) == "adapters.orchestrator.max_agents"
+        await goes_on(neighbour)
+        assert {(await adapter.get(one.agent_id)).state for one in (parent, child)} == {"running"}
+
+
+async def test_a_run_ends_at_its_time(adapter: LocalProcessOrchestrator) -> None:
+    """All its processes, and nobody else's."""
+    async with Neighbour(adapter) as neighbour, asyncio.timeout(30):
+        spec = AgentSpec(name="run", argv=("sh", "-c", "sleep 1000 & echo up; wait"), profile="sandboxed")
+        done = await adapter.run_once(spec, request_id=uuid7(), timeout_s=0.5)
+        assert (done.exit.reason, done.stdout) == ("timeout", b"up\n")
+        lines: Any = await adapter.read_record(0, 5)
+        found = [(line["type"], line["data"]["config_path"]) for line in lines if line["type"].startswith("limit.")]
+        assert found == [("limit.warning", "limits.run_wall_seconds"), ("limit.breached", "limits.run_wall_seconds")]
+        await goes_on(neighbour)

@@ -1,0 +1,118 @@
+"""Crossing 80 % warns once, staying there says no more, and below 50 % it is armed again: of every limit that has a gauge."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agentbox.sandbox.walker import Walker
+from agentbox.sandbox.watchdog import Bounds, Watchdog
+from agentbox.testing.until import until
+
+MIB = 1 << 20
+LOOKS = 5  # in a row that find the same
+
+# A reaper's place: its child holds as many MiB and has as many children as it is told, and says so when it does.
+TREE = """
+import os, subprocess, sys
+if os.fork(): os.wait(); os._exit(0)
+held, children = None, []
+for line in sys.stdin:
+    size, number = map(int, line.split())
+    held = None
+    held = bytearray(b"x") * (size << 20)
+    while len(children) < number: children.append(subprocess.Popen(["sleep", "1000"]))
+    while len(children) > number: one = children.pop(); one.kill(); one.wait()
+    print("done", flush=True)
+for one in children: one.kill(); one.wait()
+"""
+
+
+@pytest.fixture
+def told() -> Iterator[tuple[int, Callable[[int, int], None]]]:
+    """The root's pid, and how its tree is told to hold (MiB, processes below it)."""
+    with subprocess.Popen(
+        [sys.executable, "-c", TREE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as root:
+        assert root.stdin is not None
+        assert root.stdout is not None
+        reading, writing = root.stdout, root.stdin
+
+        def tell(size: int, number: int) -> None:
+            writing.write(f"{size} {number}\n")
+            writing.flush()
+            assert reading.readline() == "done\n"
+
+        yield root.pid, tell
+        writing.close()
+
+
+@pytest.mark.parametrize(("limit", "high", "higher", "low"), [("memory", (230, 0), (240, 0), (20, 0)), ("pids", (0, 16), (0, 17), (0, 4))])  # fmt: skip
+async def test_of_a_tree(
+    told: tuple[int, Callable[[int, int], None]], limit: str, high: tuple[int, int], higher: tuple[int, int], low: tuple[int, int],
+) -> None:  # fmt: skip
+    """Memory and processes, as the watchdog sees a real tree."""
+    root, tell = told
+    dog = Watchdog()
+    bounds = {root: Bounds(number=1, memory=256 * MIB if limit == "memory" else 0, pids=20)}
+
+    def warned() -> list[str]:
+        return [what.limit for _, kind, what in dog.look(bounds) if kind == "warning"]
+
+    for _ in range(2):
+        tell(*high)
+        found: list[str] = []
+        await until(lambda found=found: bool(found.extend(warned()) or found), "it warns")  # type: ignore[misc]
+        assert found == [limit]
+        tell(*higher)
+        assert [warned() for _ in range(LOOKS)] == [[]] * LOOKS
+        tell(*low)
+        await until(lambda: _below_half(dog, root, limit), "it is armed again")
+        assert warned() == []
+
+
+def _below_half(dog: Watchdog, root: int, limit: str) -> bool:
+    list(dog.look({root: Bounds(number=1, memory=256 * MIB, pids=20)}))
+    return bool(getattr(dog._watched[root], limit).to_rearm == float("inf"))
+
+
+@pytest.mark.parametrize(("limit", "place", "cap"), [("tmp", "tmp/x", 8 * MIB), ("branch_disk", "x", 16 * MIB)])
+async def test_of_a_folder(tmp_path: Path, limit: str, place: str, cap: int) -> None:
+    """Temp and branch, as the walker finds real files; what is removed is noticed though nothing more is written."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setblocking(False)
+    walker = Walker(theirs, floor=0)
+    (tmp_path / "tmp").mkdir()
+    bounds = Bounds(number=1, memory=0, pids=0, private=str(tmp_path), tmp=8 * MIB, branch_disk=16 * MIB)
+    ours.send(json.dumps({"watch": 1 << 22, "bounds": bounds.__dict__}).encode())
+    assert walker._hear()
+    one, warnings = walker._trees[1 << 22], []
+
+    def look() -> int:
+        """Warnings so far."""
+        walker.look()
+        try:
+            while True:
+                word = json.loads(ours.recv(1 << 16))
+                warnings.extend([word["warning"]["limit"]] if "warning" in word else [])
+        except BlockingIOError:
+            return len(warnings)
+
+    look()
+    (gauge,) = (gauge for gauge in one.gauges if gauge.limit == limit)
+    for times in (1, 2):
+        (tmp_path / place).write_bytes(os.urandom(int(0.85 * cap)))
+        await until(lambda times=times: look() == times, "it warns", seconds=20)  # type: ignore[misc]
+        with (tmp_path / place).open("ab") as more:
+            more.write(os.urandom(int(0.08 * cap)))
+        await until(lambda: bool(look() and gauge.peak > 0.92 * cap), "it has seen more", seconds=20)
+        assert warnings == [limit] * times
+        (tmp_path / place).unlink()
+        await until(lambda: bool(look() and gauge.to_rearm == float("inf")), "it is armed again", seconds=20)
+    ours.close()
+    theirs.close()
