@@ -12,6 +12,7 @@ TABLE = Table("models")
 _REFUSED: Final = {"403": "model gateway"}
 _ODD: Final = {"403": "model gateway", "404": "model gateway", "400": "model gateway"}
 _TESTS: Final = "tests/unit/gateway/llm/test_refusals.py"
+_PARTS: Final = "tests/unit/gateway/llm/test_parts.py"
 _CHAT: Final = {"model": "any", "messages": [{"role": "user", "content": "hello"}]}
 
 
@@ -42,8 +43,8 @@ def _odd_paths(facts: Facts) -> str:
 
 
 @TABLE.line("hosted-tools", "has the provider fetch, search, run or keep something for it", _REFUSED,
-            tests=(f"{_TESTS}::test_parts_that_work_outside_of_the_box_are_refused_by_name",
-                   f"{_TESTS}::test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach"))  # fmt: skip
+            tests=(f"{_PARTS}::test_parts_that_work_outside_of_the_box_are_refused_by_name",
+                   f"{_PARTS}::test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach"))  # fmt: skip
 def _hosted_tools(facts: Facts) -> str:
     image = {"type": "image_url", "image_url": {"url": "http://192.0.2.1/?secret"}}
     asked: tuple[dict[str, Any], ...] = (
