@@ -18,7 +18,8 @@ def to_wire(moment: datetime) -> str:
     """`2026-01-01T00:00:00.000Z`. A naive time is a bug: ValueError."""
     if moment.tzinfo is None:
         raise ValueError("naive time")
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return utc.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def from_wire(text: str) -> datetime:
@@ -26,4 +27,4 @@ def from_wire(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"time without offset: {text!r}")
-    return moment.astimezone(UTC)
+    return moment if moment.tzinfo is UTC else moment.astimezone(UTC)

@@ -45,7 +45,7 @@ async def run_once(session: "Session[Service]", params: Params) -> Any:
 
 async def page(session: "Session[Service]", params: Params) -> Any:
     wanted = AgentFilter.from_wire(params.get("filter") or {})
-    return session.service.table.page(wanted, params.get("limit", 100), params.get("cursor")).to_wire()
+    return session.service.table.page(wanted, params.get("limit", 100), params.get("cursor"))
 
 
 async def get(session: "Session[Service]", params: Params) -> Any:

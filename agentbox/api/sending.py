@@ -1,13 +1,12 @@
 """Writes an answer to its connection: whole, or piece by piece."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import structlog
 
-from agentbox.adapters.wire import to_wire
+from agentbox.adapters.wire import to_json
 from agentbox.api.headers import SAFE
 from agentbox.api.reply import JSON, Pieces, Reply
 from agentbox.api.sse import STALL_SECONDS
@@ -60,4 +59,4 @@ def bytes_of(body: Any) -> bytes:
         return b""
     if isinstance(body, bytes):
         return body
-    return json.dumps(to_wire(body), separators=(",", ":"), ensure_ascii=False).encode()
+    return to_json(body).encode()

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentbox.adapters.errors import AdapterError, from_problem
+from agentbox.adapters.wire import to_json
 from agentbox.errors import AgentboxError
 
 LINE_LIMIT = 32 << 20  # bytes of one message: two streams of the largest `max_output`, in base64
@@ -22,8 +23,8 @@ class Garbage(AgentboxError):
 
 
 def encode(message: Message) -> bytes:
-    """The line of a message."""
-    return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
+    """The line of a message, which may hold records."""
+    return to_json({"jsonrpc": "2.0", **message}, ensure_ascii=True).encode() + b"\n"
 
 
 def decode(line: bytes) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Records on the wire."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -14,7 +15,7 @@ from agentbox.adapters.memory import contract as memory
 from agentbox.adapters.orchestrator import contract as orchestrator
 from agentbox.adapters.pods import contract as pods
 from agentbox.adapters.schema import Schemas
-from agentbox.adapters.wire import from_wire
+from agentbox.adapters.wire import EMPTY, from_wire, to_json, to_wire
 
 CONTRACTS = {"beads": beads, "events": events, "memory": memory, "orchestrator": orchestrator, "pods": pods}
 TIMES = st.datetimes(min_value=datetime(1970, 1, 2), max_value=datetime(2999, 1, 1), timezones=st.just(UTC)).map(
@@ -44,6 +45,22 @@ def test_records_nest():
     )  # fmt: skip
     page = Page(items=(info,), next_cursor=None)
     assert from_wire(Page[orchestrator.AgentInfo], page.to_wire()) == page
+
+
+def test_json_says_what_the_wire_form_says():
+    """Whatever holds the value: records in tuples and mappings, times, bytes, an event without its origin."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    item = orchestrator.StreamItem(cursor=1, ts=at, generation=1, kind="stdout", data=b"\xff")
+    event = events.Event(
+        seq=1, id="i", ts=at, type="a.b", source="s", subject=None, agent_id=None, session_id=None, trace_id=None,
+        data={"a": (1, None)}, prev_hash="0", hash="1",
+    )  # fmt: skip
+    for value in (item, event, Page(items=(item,)), {"x": [item], "y": EMPTY, "z": "\u00e4"}, (at, b"b", 1.5, True)):
+        assert json.loads(to_json(value)) == to_wire(value)
+        assert json.loads(to_json(value, ensure_ascii=True).encode("ascii")) == to_wire(value)
+    assert "origin" not in json.loads(to_json(event))
+    with pytest.raises(TypeError, match="set has no wire form"):
+        to_json({"x": {1}})
 
 
 @pytest.mark.parametrize(
