@@ -2,23 +2,22 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypeVar
 
 from agentbox.adapters.errors import ValidationError
 from agentbox.adapters.orchestrator.contract import Constraint
 from agentbox.grants.holding import Grant, Holding
-
-N = TypeVar("N", int, float)
+from agentbox.grants.narrowing import least
 
 
 def constrained(holding: Holding, constraints: Iterable[Constraint], now: float) -> Holding:
-    """Raises ValidationError for a constraint that no grant meets, and for a count or rate on what the kernel holds, which
-    counts nothing."""
+    """A secret is met by the scope env and its name. Raises ValidationError for a constraint that no grant meets, and for a
+    count or rate on what the kernel holds, which counts nothing."""
     for at, one in enumerate(constraints):
-        found = [grant for grant in holding.grants if _meets(one, grant)]
+        kept = [grant for grant in holding.grants if _meets(one, grant)]
+        found = [*kept, *(secret for secret in holding.secrets if _meets(one, secret))]
         if not found:
             raise _invalid(at, "meets no grant of this policy")
-        if (one.uses is not None or one.rate is not None) and any(grant.by_kernel for grant in found):
+        if (one.uses is not None or one.rate is not None) and any(grant.by_kernel for grant in kept):
             raise _invalid(at, "counts what the kernel holds, which counts nothing; it may end (expires_s)")
         for grant in found:
             holding = holding.with_grant(_with(grant, one, now))
@@ -36,19 +35,8 @@ def _meets(one: Constraint, grant: Grant) -> bool:
 
 
 def _with(grant: Grant, one: Constraint, now: float) -> Grant:
-    right = grant.right
     end = None if one.expires_s is None else now + one.expires_s
-    return replace(
-        grant, right=replace(
-            right, expires_at=_least(right.expires_at, end), uses=_least(right.uses, one.uses),
-            rate=_least(right.rate, one.rate),
-        ),
-    )  # fmt: skip
-
-
-def _least(one: N | None, other: N | None) -> N | None:
-    found = [value for value in (one, other) if value is not None]
-    return min(found, default=None)
+    return replace(grant, right=least(grant.right, end, one.uses, one.rate))
 
 
 def _invalid(at: int, why: str) -> ValidationError:

@@ -33,15 +33,18 @@ def variables(entry: Entry, now: float) -> dict[str, str]:
 
 def give_secrets(entry: Entry, paths: Paths, temp: Path, now: float) -> Mapping[str, str]:
     """Writes each secret to `<temp>/secrets/<name>`, 0400, and takes away what is no longer granted; answers the variable
-    that names the folder. Raises SpawnError (stage secrets) for one that is unset, OSError."""
-    names = [one.right.patterns[0] for one in entry.holding.secrets if not one.over(now)]
+    that names the folder. One with a count or a rate has no file, which nobody counts: `secret.get` shows it. Raises SpawnError
+    (stage secrets) for one that is unset, OSError."""
+    held = {one.right.patterns[0]: one.counted for one in entry.holding.secrets if not one.over(now)}
     if not entry.holding.secrets:
         return {}
     folder = temp / _FOLDER
     _own_folder(folder)
-    for name in names:
+    for name, counted in held.items():
+        value = _secret(entry, paths, name)
         (folder / name).unlink(missing_ok=True)
-        replace(folder / name, _secret(entry, paths, name).encode(), mode=0o400, durable=False)
+        if not counted:
+            replace(folder / name, value.encode(), mode=0o400, durable=False)
     return {SECRETS_VARIABLE: str(folder)}
 
 

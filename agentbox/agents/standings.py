@@ -57,7 +57,7 @@ class Standings:
         return Standing(
             agent_id=entry.agent_id, generation=entry.generation, name=entry.spec.name,
             token_sha256=holding.token_sha256, profile=entry.spec.profile, parent_id=entry.spec.parent_id,
-            rights=holding.checked(now), provider=holding.provider, budget=holding.budget,
+            rights=holding.asked_for(now), provider=holding.provider, budget=holding.budget,
             approval_required=holding.approval_required, children=holding.children,
             secrets=tuple(text for one in holding.secrets if not one.over(now) for text in one.right.patterns),
             limits=_limits(entry), ancestors=tuple(_ancestor(one, now) for one in self.ancestors(entry)),
@@ -95,4 +95,4 @@ def _limits(entry: Entry) -> Mapping[str, Any]:
 
 def _ancestor(entry: Entry, now: float) -> Ancestor:
     holding = entry.holding
-    return Ancestor(agent_id=entry.agent_id, name=entry.spec.name, budget=holding.budget, rights=holding.checked(now))
+    return Ancestor(agent_id=entry.agent_id, name=entry.spec.name, budget=holding.budget, rights=holding.asked_for(now))

@@ -29,14 +29,14 @@ async def use(host: Host, asked: Mapping[str, Any]) -> None:
             raise _refused(scope, why)
     for one, grant in found:
         one.holding = one.holding.with_grant(grant.taken(now))
-    counted = [one for one, grant in found if grant.right.uses is not None or grant.right.rate is not None]
+    counted = [one for one, grant in found if grant.counted]
     await asyncio.shield(host.keep(counted, ()))
 
 
 def _allowing(entry: Entry, asked: Mapping[str, Any], now: float) -> Grant:
     scope, operation = asked["scope"], asked["operation"]
     request = {"method": asked.get("method", ""), "path": asked.get("path", "")}
-    grant_id = allowing(entry.holding.checked(now), scope, operation, asked["value"], **request)
+    grant_id = allowing(entry.holding.asked_for(now), scope, operation, asked["value"], **request)
     grant = entry.holding.find(grant_id)
     if grant is None:
         raise _refused(scope, f"no right of {entry.spec.name} allows {scope} {operation} here")

@@ -37,6 +37,11 @@ class Grant:
         """Taken back, or past its time."""
         return self.revoked or (self.right.expires_at is not None and self.right.expires_at <= now)
 
+    @property
+    def counted(self) -> bool:
+        """Whether each use is taken: of what has a count or a rate."""
+        return self.right.uses is not None or self.right.rate is not None
+
     def spent(self, now: float) -> str:
         """Why one more use is refused; "" when it is not."""
         right = self.right
@@ -99,6 +104,10 @@ class Holding:
     def checked(self, now: float) -> tuple[Right, ...]:
         """The rights that a program of ours checks."""
         return tuple(grant.standing(now) for grant in self.grants if not grant.by_kernel)
+
+    def asked_for(self, now: float) -> tuple[Right, ...]:
+        """The same and the secrets, each the reading of a variable: all that a checker is told."""
+        return (*self.checked(now), *(one.standing(now) for one in self.secrets))
 
     def for_kernel(self, now: float) -> tuple[Right, ...]:
         """The rights that the kernel is told at a start: without those that are over. Without a ceiling (`unrestricted`)

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from agentbox.grants.holding import Grant, Holding
 from agentbox.grants.rights import as_policy
 from agentbox.grants.standing import Budget, Right
 from agentbox.manifest.policy import Policy, PolicyRule
 
+N = TypeVar("N", int, float)
 _BRANCH: Final = "/.branch"  # a place that no pattern names: what lies there is a copy
 
 
@@ -26,6 +27,7 @@ def narrowed(child: Holding, parent: Holding, now: float) -> Holding:
     return replace(
         child,
         grants=tuple(_ending(grant, above) for grant in child.grants),
+        secrets=tuple(_bounded(secret, parent.secrets) for secret in child.secrets),
         approval_required=tuple(dict.fromkeys((*parent.approval_required, *child.approval_required))),
         budget=_within(child.budget, parent.budget),
     )
@@ -62,6 +64,29 @@ def _ending(grant: Grant, above: Sequence[Grant]) -> Grant:
     end = max(one for one in ends if one is not None)
     own = grant.right.expires_at
     return replace(grant, right=replace(grant.right, expires_at=end if own is None else min(own, end)))
+
+
+def _bounded(secret: Grant, above: Sequence[Grant]) -> Grant:
+    """With the end, count and rate of the same secret above; a use is taken there as well."""
+    for one in above:
+        if one.right.patterns == secret.right.patterns:
+            secret = replace(secret, right=least(secret.right, one.right.expires_at, one.right.uses, one.right.rate))
+    return secret
+
+
+def least(right: Right, expires_at: float | None, uses: int | None, rate: int | None) -> Right:
+    """The right within these bounds as well; None = none."""
+    return replace(
+        right,
+        expires_at=_least(right.expires_at, expires_at),
+        uses=_least(right.uses, uses),
+        rate=_least(right.rate, rate),
+    )
+
+
+def _least(one: N | None, other: N | None) -> N | None:
+    found = [value for value in (one, other) if value is not None]
+    return min(found, default=None)
 
 
 def _ends(right: Right, above: Sequence[Grant]) -> Iterator[float | None]:

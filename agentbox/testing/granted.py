@@ -24,7 +24,7 @@ async def opened(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
     """A client of that host."""
     config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
     found = LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
-    await found.open(Deadline.after(10))
+    await found.open(Deadline.after(30))
     yield found
     await found.close()
 

@@ -28,7 +28,7 @@ def forwarded(served):
 
 async def opened(served):
     adapter = forwarded(served)
-    await adapter.open(Deadline.after(10))
+    await adapter.open(Deadline.after(30))
     return adapter
 
 
@@ -88,7 +88,7 @@ async def relayed(served):
     async with FaultProxy(served.plan.api.port) as relay:
         command = bridge("--url", relay.url, "--token-env", TOKEN_VARIABLE)
         adapter = stdio(served.host.paths, *command, env={TOKEN_VARIABLE: served.token})
-        await adapter.open(Deadline.after(10))
+        await adapter.open(Deadline.after(30))
         yield relay, adapter
         await adapter.close()
 
@@ -128,7 +128,7 @@ async def test_O17_a_slow_host_costs_the_caller_its_deadline_and_no_more(served)
     async with FaultProxy(served.plan.api.port) as relay:
         command = bridge("--url", relay.url, "--token-env", TOKEN_VARIABLE)
         adapter = stdio(served.host.paths, *command, env={TOKEN_VARIABLE: served.token}, timeout_seconds=1)
-        await adapter.open(Deadline.after(10))
+        await adapter.open(Deadline.after(30))
         relay.slow = 5
         began = time.monotonic()
         with pytest.raises(AdapterTimeout):
@@ -179,7 +179,7 @@ async def test_O16_a_bridge_that_cannot_forward_leaves_with_a_sentence(served, c
     command = bridge(*(word.replace("{url}", served.url) for word in words), *named)
     adapter = stdio(served.host.paths, *command, env=env)
     with pytest.raises(SlotUnavailable):
-        await adapter.open(Deadline.after(10))
+        await adapter.open(Deadline.after(30))
     told = capfd.readouterr().out
     assert why in told
     assert "abx_wrong" not in told

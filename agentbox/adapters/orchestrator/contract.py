@@ -49,7 +49,8 @@ DEFAULT = Limits()
 class Constraint(Record):
     """A bound on the grants of a scope that a new agent holds. `operation`, `pattern`: "" = any; a pattern is as the policy
     has it. It ends them after `expires_s`, after `uses` in all, and lets `rate` uses a minute pass; None = no bound. What
-    the kernel holds (fs, exec, env, net tcp) takes no count and no rate."""
+    the kernel holds (fs, exec, env, net tcp) takes no count and no rate. A secret has the scope env and its name for a pattern;
+    with a count or a rate it is no file, and each `secret.get` takes one use."""
 
     scope: Literal["fs", "net", "exec", "env", "tool", "llm", "agent"]
     operation: str = ""

@@ -45,6 +45,8 @@ class Door:
     async def call(self, who: Standing, method: str, given: Any) -> Any:
         """The result. Raises DoorError; a refusal is counted before that."""
         try:
+            if self.authority.revoked(who).done():
+                raise Refused("token", "the agent has ended")  # since the message came that this call is of
             with self.floods.room(who.agent_id):
                 return await self._call(who, method, given)
         except Refused as refused:
@@ -73,7 +75,7 @@ class Door:
         if (tool := BY_AGENT_METHOD.get(method)) is not None:
             return await self._agents(who, tool, given)
         if method == "secret.get":
-            return self._secret(who, given)
+            return await self._secret(who, given)
         if method == "identity.sign":
             raise DoorError(errors.NOT_YET, errors.NO_IDENTITY, code="identity-disabled")
         if method == "approval.request":
@@ -146,7 +148,7 @@ class Door:
         await self.authority.approve(who, kind, value, parameters, reason, hold=True)
         return {"approved": True}
 
-    def _secret(self, who: Standing, given: Arguments) -> Any:
+    async def _secret(self, who: Standing, given: Arguments) -> Any:
         name = given.get("name")
         if set(given) != {"name"} or not isinstance(name, str):
             raise errors.params("secret.get takes the name of a secret")
@@ -155,6 +157,7 @@ class Door:
         found = read_secret(self.config.paths, name)
         if found is None:
             raise DoorError(errors.FAILED, "cannot show this secret: it has no value in this box", code="not-found")
+        await self.authority.check(who, "env", "read", name)
         return {"name": name, "value": found[0]}
 
 

@@ -10,12 +10,13 @@ from agentbox.testing.contracts.orchestrator_lab import items, new_id, shell, sp
 from agentbox.testing.contracts.orchestrator_life import LifeClauses
 from agentbox.testing.contracts.orchestrator_lives import LivesClause
 from agentbox.testing.contracts.orchestrator_process import ProcessClauses
+from agentbox.testing.contracts.orchestrator_rights import RightsClauses
 from agentbox.testing.contracts.orchestrator_stream import StreamClauses
 
 _HANDLE = AgentHandle(agent_id="01938f5e-0000-7000-8000-000000000000", generation=1)
 
 
-class OrchestratorContract(ProcessClauses, StreamClauses, LifeClauses, LivesClause, CommonContract):
+class OrchestratorContract(ProcessClauses, StreamClauses, LifeClauses, LivesClause, RightsClauses, CommonContract):
     """An implementation's test file gives the fixtures `adapter` (open), `lab` (a backend of the test's own) and
     `store` (makes and opens adapters on a backend that it can kill)."""
 

@@ -10,6 +10,7 @@ import pytest
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.door_agent import ALL, ONE, TWO, Agent
 from agentbox.testing.gateway_room import Room
+from agentbox.testing.told_authority import right
 
 Start = Callable[..., Awaitable[Room]]
 
@@ -45,7 +46,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiBox]:
 @pytest.fixture
 async def door(api: ApiBox) -> AsyncIterator[Room]:
     room = Room(api.paths.prefix, {}, {}, api.plan)
-    room.authority.add(ONE, "t1", ALL, name="one", secrets=("A_SECRET",))
+    room.authority.add(ONE, "t1", [*ALL, right("env", "read", "A_SECRET")], name="one", secrets=("A_SECRET",))
     room.authority.add(TWO, "t2", ALL, name="one2")
     await room.server.open()
     yield room

@@ -3,7 +3,9 @@
 import json
 
 import httpx
+import pytest
 
+from agentbox.gateway.door.errors import DoorError
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.door_agent import ALL, ONE, TWO, Agent
 from agentbox.testing.gateway_room import Room
@@ -163,3 +165,12 @@ async def test_only_the_gateway_calls_for_an_agent(api: ApiBox) -> None:
             assert (await http.get("/v1/beads", headers={**core, "Agentbox-On-Behalf-Of": odd})).status_code == 400
         assert (await http.get("/v1/memory/ns/agent.one2/keys", headers={**core, **named})).status_code == 403
         assert (await http.get("/v1/pods/agents/one2/x", headers={**core, **named, "Accept": "*/*"})).status_code == 403
+
+
+async def test_a_message_from_before_the_end_of_its_agent(door: Room, one: Agent) -> None:
+    """What is left of its calls is refused: who an agent was is no right."""
+    who = door.authority.identify("t1")
+    door.authority.end(ONE)
+    for method, params in (("secret.get", {"name": "A_SECRET"}), ("agent.list", {}), ("hello", {})):
+        with pytest.raises(DoorError):
+            await door.server._door.call(who, method, params)

@@ -1,0 +1,64 @@
+"""Clause O19: grants that are taken back."""
+
+from typing import Any
+
+from agentbox.adapters.errors import NotFound
+from agentbox.adapters.orchestrator.contract import AgentInfo, Orchestrator
+from agentbox.testing.contracts.common import refused
+from agentbox.testing.contracts.orchestrator_lab import FOREVER, ended, new_id, spec
+
+
+class RightsClauses:
+    """Uses the fixture `adapter`, open."""
+
+    async def test_O19_a_grant_is_taken_back_for_good(self, adapter: Orchestrator) -> None:
+        """The answer shows the one grant revoked and all others as they were, and so does every look after it; again is no
+        error and changes nothing. Another agent's grants, though they read alike, are its own."""
+        handle = await adapter.spawn(spec(*FOREVER), request_id=new_id())
+        other = await adapter.spawn(spec(*FOREVER), request_id=new_id())
+        before = await adapter.get(handle.agent_id)
+        grant = _grant(before, "tool")
+        after = await adapter.revoke(handle.agent_id, grant)
+        assert _states(after) == {**_states(before), grant: "revoked"}
+        assert _states(await adapter.get(handle.agent_id)) == _states(after)
+        assert _states(await adapter.revoke(handle.agent_id, grant)) == _states(after)
+        assert after.state == "running"  # it is checked at each use, so no process has to end for it
+        assert set(_states(await adapter.get(other.agent_id)).values()) == {"held"}
+        for one in (handle, other):
+            await adapter.terminate(one, grace_s=0)
+
+    async def test_O19_what_the_kernel_holds_ends_the_process(self, adapter: Orchestrator) -> None:
+        """And with it the child's, whose right came from there."""
+        parent = await adapter.spawn(spec(*FOREVER), request_id=new_id())
+        child = await adapter.spawn(spec(*FOREVER, parent_id=parent.agent_id), request_id=new_id())
+        await adapter.revoke(parent.agent_id, _grant(await adapter.get(parent.agent_id), "fs"))
+        for one in (parent, child):
+            await ended(adapter, one.agent_id)
+            info = await adapter.get(one.agent_id)
+            assert (info.pid, "revoked" in _states(info).values()) == (None, True)
+
+    async def test_O19_only_what_is_there_is_taken_back(self, adapter: Orchestrator) -> None:
+        """NotFound for an unknown agent, an unknown grant, and a grant of another agent."""
+        one, other = [await adapter.spawn(spec(*FOREVER), request_id=new_id()) for _ in range(2)]
+        grant = _grant(await adapter.get(one.agent_id), "tool")
+        for agent_id, grant_id in ((new_id(), grant), (one.agent_id, "g_none"), (other.agent_id, grant)):
+            await refused(NotFound, adapter.revoke(agent_id, grant_id))
+        assert set(_states(await adapter.get(one.agent_id)).values()) == {"held"}
+        for handle in (one, other):
+            await adapter.terminate(handle, grace_s=0)
+
+
+def _rows(info: AgentInfo) -> list[dict[str, Any]]:
+    policy: Any = info.policy
+    return [row for row in policy["grants"] if row["mode"] == "allow"]
+
+
+def _states(info: AgentInfo) -> dict[str, str]:
+    """By the id of each grant."""
+    return {row["grant_id"]: row["state"] for row in _rows(info)}
+
+
+def _grant(info: AgentInfo, scope: str) -> str:
+    """The first of a scope."""
+    found: str = next(row["grant_id"] for row in _rows(info) if row["scope"] == scope)
+    return found

@@ -1,0 +1,115 @@
+"""Secrets with an end, a count or a rate, on a real agent-host and at the door of a real gateway."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from agentbox.adapters.errors import ValidationError
+from agentbox.adapters.orchestrator.contract import AgentHandle, Constraint
+from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.gateway.config import GatewayConfig
+from agentbox.gateway.server import Server
+from agentbox.supervision.boot_record import load_plan
+from agentbox.testing.agent_host import AgentHostBox
+from agentbox.testing.door_agent import Agent
+from agentbox.testing.granted import SAYS_TOKEN, followed, opened, spawn, token_of
+from agentbox.testing.ports import free_port
+from agentbox.testing.until import until
+
+MANIFEST = f"""
+[agents.lead]
+command = ["sh", "-c", '{SAYS_TOKEN}']
+children = ["reader"]
+secrets = ["LAB_SECRET", "OTHER"]
+env = ["HOME_TOWN"]
+[agents.reader]
+command = ["sh", "-c", '{SAYS_TOKEN}']
+secrets = ["LAB_SECRET"]
+"""
+
+
+class House:
+    """A box's agent-host and gateway."""
+
+    def __init__(self, box: AgentHostBox, adapter: LocalProcessOrchestrator, port: int) -> None:
+        self.box, self.adapter, self.port = box, adapter, port
+
+    async def door(self, handle: AgentHandle) -> Agent:
+        """As that agent."""
+        return Agent(SimpleNamespace(port=self.port), await token_of(self.adapter, handle))
+
+    def file(self, handle: AgentHandle, name: str = "LAB_SECRET") -> Path:
+        return self.box.paths.branches / handle.agent_id / "tmp/secrets" / name
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> AgentHostBox:
+    found = AgentHostBox(tmp_path, manifest=MANIFEST, scale=50)
+    found.paths.moved_secrets.mkdir(mode=0o700)
+    for name in ("LAB_SECRET", "OTHER"):
+        (found.paths.moved_secrets / name).write_text("hush")
+    return found
+
+
+@asynccontextmanager
+async def house(box: AgentHostBox) -> AsyncIterator[House]:
+    box.start()
+    try:
+        async with opened(box) as adapter, followed(box) as authority:
+            config = GatewayConfig(paths=box.paths, plan=load_plan(box.paths.plan), port=free_port())
+            config.state.mkdir(parents=True, exist_ok=True)
+            server = Server(config, authority)
+            await server.open()
+            yield House(box, adapter, config.port)
+            await server.close()
+    finally:
+        box.stop()
+
+
+async def test_a_count_holds_for_the_family_and_across_restarts(box: AgentHostBox) -> None:
+    """Two uses are two for an agent and its children; neither has a file, and a killed agent-host gives none back."""
+    bound = Constraint(scope="env", pattern="LAB_SECRET", uses=2)
+    async with house(box) as here:
+        lead = await spawn(here.adapter, "lead", constraints=(bound,))
+        child = await spawn(here.adapter, "reader", parent_id=lead.agent_id)
+        doors = [await here.door(one) for one in (lead, child)]
+        assert [(await door.call("secret.get", name="LAB_SECRET"))["value"] for door in doors] == ["hush", "hush"]
+        assert [await door.refused("secret.get", name="LAB_SECRET") for door in doors] == ["permission-denied"] * 2
+        assert [here.file(lead).exists(), here.file(child).exists(), here.file(lead, "OTHER").exists()] == [
+            False,
+            False,
+            True,
+        ]
+        for _ in range(3):
+            assert await doors[0].call("secret.get", name="OTHER")
+        rows = (await here.adapter.get(lead.agent_id)).policy["secrets"]
+        assert [(row["uses"], row["used"]) for row in rows if "uses" in row] == [(2, 2)]
+        box.kill()
+    async with house(box) as here:
+        rows = (await here.adapter.get(lead.agent_id)).policy["secrets"]
+        assert [(row["uses"], row["used"]) for row in rows if "uses" in row] == [(2, 2)]
+
+
+async def test_a_rate_and_an_end(box: AgentHostBox) -> None:
+    """One a minute; and after its end no file and no value."""
+    slow = Constraint(scope="env", pattern="LAB_SECRET", rate=1)
+    brief = Constraint(scope="env", pattern="OTHER", expires_s=3)
+    async with house(box) as here:
+        lead = await spawn(here.adapter, "lead", constraints=(slow, brief))
+        door = await here.door(lead)
+        assert (await door.call("secret.get", name="LAB_SECRET"))["value"] == "hush"
+        assert "uses a minute" in (await door.ask("secret.get", name="LAB_SECRET"))["error"]["message"]
+        await until(lambda: not here.file(lead, "OTHER").exists(), "its time has come", seconds=30)
+        assert await door.refused("secret.get", name="OTHER") == "permission-denied"
+
+
+async def test_a_variable_takes_no_count(box: AgentHostBox) -> None:
+    """What the kernel gave at the start was had once and for all."""
+    async with house(box) as here:
+        with pytest.raises(ValidationError):
+            await spawn(here.adapter, "lead", constraints=(Constraint(scope="env", uses=1),))
+        with pytest.raises(ValidationError):
+            await spawn(here.adapter, "lead", constraints=(Constraint(scope="env", pattern="NO_SUCH", uses=1),))
