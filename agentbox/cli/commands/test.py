@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+from xml.etree import ElementTree
 
 import click
 
@@ -72,24 +74,52 @@ def command(cli: Cli, names: tuple[str, ...], every: bool, some: tuple[str, ...]
     if any(suite.name != "lint" for suite in chosen):
         install_test_tools(cli, containers=any(suite.containers for suite in chosen), yes=yes)
     chosen = [replace(suite, options=_features(every, some)) if suite.name == "features" else suite for suite in chosen]
-    results = [(suite.name, *_run(suite)) for suite in chosen]
-    for name, passed, seconds in results:
-        cli.out.line(f"{name:<10} {'passed' if passed else 'FAILED':<8} {seconds:7.1f} s")
-    cli.out.document([{"suite": name, "passed": passed, "seconds": seconds} for name, passed, seconds in results])
-    return ExitCode.DONE if all(passed for _, passed, _ in results) else ExitCode.BAD
+    results = [_run(suite) for suite in chosen]
+    for result in results:
+        cli.out.line(f"{result.suite:<10} {'passed' if result.passed else 'FAILED':<8} {result.seconds:7.1f} s")
+        for line in result.failed:
+            cli.out.line(f"  {line}")
+    cli.out.document([vars(result) for result in results])
+    return ExitCode.DONE if all(result.passed for result in results) else ExitCode.BAD
 
 
 def _features(every: bool, some: tuple[str, ...]) -> tuple[str, ...]:
     return (*(["--every-feature", "-vv"] if every else []), *(f"--feature={name}" for name in some))
 
 
-def _run(suite: Suite) -> tuple[bool, float]:
+@dataclass(frozen=True)
+class Result:
+    """What became of a suite; `failed` are its tests that did, each with the first line of why."""
+
+    suite: str
+    passed: bool
+    seconds: float
+    failed: list[str]
+
+
+def _run(suite: Suite) -> Result:
     started = time.monotonic()
     calls = [[sys.executable, *words, *suite.options] for words in suite.commands]
     if suite.name == "lint":
         calls.append([str(Path(sys.executable).with_name("lint-imports"))])
-    codes = [_ended(call) for call in calls]
-    return not any(codes), time.monotonic() - started
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "told.xml"
+        codes = [_ended([*call, *_reports(call, told)]) for call in calls]
+        failed = _failed(told) if told.exists() else []
+    return Result(suite.name, not any(codes), time.monotonic() - started, failed)
+
+
+def _reports(call: Sequence[str], told: Path) -> tuple[str, ...]:
+    return (f"--junit-xml={told}", "-o", "junit_family=xunit1") if "pytest" in call else ()
+
+
+def _failed(told: Path) -> list[str]:
+    """From pytest's report: they are to be found below a log of thousands of lines."""
+    return [
+        f"{case.get('file')}::{case.get('name')}: {(fault.get('message') or '').partition(chr(10))[0]}"
+        for case in ElementTree.parse(told).iter("testcase")
+        for fault in (*case.findall("failure"), *case.findall("error"))
+    ]
 
 
 def _ended(call: Sequence[str]) -> int:
