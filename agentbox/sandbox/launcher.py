@@ -1,4 +1,4 @@
-"""The single-threaded process that forks one reaper an agent. It holds no state that outlives it.
+"""The single-threaded process that forks one reaper an agent, one ahead. It holds no state that outlives it.
 
 Orders come as datagrams on a Unix socket: the members of `watchdog.Bounds` with four descriptors (control, stdin, stdout,
 stderr). What to run goes straight to the reaper, over the control socket. Answers: `{number, clean, peaks}` when a reaper
@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 from agentbox.sandbox import confine, kernel, reaper, seccomp, tree
 from agentbox.sandbox.answers.listener import names_of
 from agentbox.sandbox.disk import Disk
+from agentbox.sandbox.spare import Spare
 from agentbox.sandbox.wake import wakeup
 from agentbox.sandbox.watchdog import Bounds, Watchdog
 
@@ -57,6 +58,8 @@ class Launcher:
         self.children = wakeup()
         self.locks = os.memfd_create("ports", os.MFD_CLOEXEC)  # what reapers lock, byte n for port n
         self.disk = Disk(self._close)
+        self.pid = os.getpid()
+        self.spare = Spare(self._be_reaper)
 
     def run(self) -> None:
         """Returns when the host closed its end; every reaper then ends its tree because its parent dies."""
@@ -73,11 +76,15 @@ class Launcher:
             if self.commands.fileno() in ready and not self._obey():
                 return
             self._hear_of_disk()
+            self.spare.look()
             if self.trees and time.monotonic() >= self.next_look:
                 self._look()
 
     def _patience(self) -> int | None:
-        return max(0, int((self.next_look - time.monotonic()) * 1000) + 1) if self.trees else None
+        waits = [self.next_look - time.monotonic()] if self.trees else []
+        if (due := self.spare.patience()) is not None:
+            waits.append(due)
+        return max(0, int(min(waits) * 1000) + 1) if waits else None
 
     def _obey(self) -> bool:
         try:
@@ -89,11 +96,8 @@ class Launcher:
         bounds = Bounds(**json.loads(data))
         if not self.trees:
             self.next_look = time.monotonic() + self.watchdog.pause
-        me = os.getpid()
         try:
-            pid = os.fork()
-            if pid == 0:
-                self._be_reaper(fds, me)
+            pid = self.spare.give(fds)
             self.trees[pid] = bounds
         except BlockingIOError:  # no process left: the host learns it from the control socket, which closes unanswered
             return True
@@ -103,15 +107,15 @@ class Launcher:
         self.disk.watch(pid, bounds)  # may fork: with none of this agent's descriptors open
         return True
 
-    def _be_reaper(self, fds: list[int], launcher: int) -> NoReturn:
-        signal.set_wakeup_fd(-1)
+    def _be_reaper(self, orders: socket.socket) -> NoReturn:
         self._close()
         self.disk.close()
-        reaper.main(socket.socket(fileno=fds[0]), (fds[1], fds[2], fds[3]), launcher, self.locks)
+        reaper.main(orders, self.pid, self.locks)
 
     def _close(self) -> None:
         self.commands.close()
         self.children.close()
+        self.spare.close()
 
     def _bury(self) -> None:
         with contextlib.suppress(ChildProcessError):
@@ -121,10 +125,12 @@ class Launcher:
                     return
                 if pid == self.disk.pid:
                     self.disk.died()
+                elif pid == self.spare.pid:
+                    self.spare.died()
                 elif tree_of := self.trees.pop(pid, None):
                     self.disk.forget(pid)
                     if status:  # killed from outside: its tree is ours now
-                        tree.end_children(keep={*self.trees, self.disk.pid})
+                        tree.end_children(keep={*self.trees, self.disk.pid, self.spare.pid})
                     peaks = self.watchdog.last(pid)
                     self._tell({"number": tree_of.number, "clean": status == 0, "peaks": peaks})
 

@@ -1,4 +1,4 @@
-"""From a fork of the reaper to the agent's own program: session, limits, folder, confinement, exec.
+"""From a fork of the reaper to the agent's own program: session, a wait for the order, limits, folder, confinement, exec.
 
 Runs in the forked child only."""
 
@@ -20,6 +20,7 @@ from agentbox.sandbox.spec import Launch
 
 REPORT_FD = 3
 _HANDOVER_FD = 4
+_BLOCK = 1 << 16
 NICE = 10
 OOM_SCORE = 500  # the kernel picks an agent before the control plane
 # What the interpreter, the reaper, or whoever started the control plane may have set; exec keeps an ignored signal.
@@ -36,18 +37,23 @@ class Stage:
     report = -1
 
 
-def become(launch: Launch, stdio: tuple[int, int, int], report: int, handover: int) -> NoReturn:
-    """Turns this forked child into the agent. Does not return: after a failure it writes `{stage, errno, why}` to
-    `report` and exits with 127. A successful exec closes `report`. The listener goes out through the socket `handover`,
-    which is closed without it where there is none."""
+def become(*, report: int, handover: int) -> NoReturn:
+    """Turns this forked child into the agent that it is told to be over the socket `handover`; it waits there, and leaves
+    when that closes. Does not return: after a failure it writes `{stage, errno, why}` to `report` and exits with 127. A
+    successful exec closes `report`. The listener goes out through `handover`, which is closed without it where there is none."""
     fault: tuple[int, str] = (0, "the set-up stopped")
-    Stage.report = report
+    Stage.report, launch = report, None
     try:
-        _prepare(launch, stdio, report, handover)
+        _prepare(report, handover)
+        orders = socket.socket(fileno=_HANDOVER_FD)
+        launch = _receive_order(orders)
+        Stage.name = "limits"
+        share_of_processor(launch)
+        apply_limits(launch)
         Stage.name = "cwd"
         _enter(launch)
         Stage.name = "confinement"
-        _tell(Stage.report, {"measured": {**_measure(), **_confine(launch)}})
+        _tell(Stage.report, {"measured": {**_measure(), **_confine(launch, orders)}})
         Stage.name = "exec"
         _exec(launch)
     except (OSError, ValueError) as error:
@@ -57,35 +63,48 @@ def become(launch: Launch, stdio: tuple[int, int, int], report: int, handover: i
         os._exit(127)
 
 
-def _prepare(launch: Launch, stdio: tuple[int, int, int], report: int, handover: int) -> None:
+def _prepare(report: int, handover: int) -> None:
+    """What is the same for every agent."""
     signal.set_wakeup_fd(-1)
     os.setsid()
     for number in _OURS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    # A reaper that is killed takes its leader along; the launcher, a subreaper too, ends what is left.
+    # A keeper that is killed takes its leader along; the launcher, a subreaper too, ends what is left.
     kernel.signal_me_when_parent_dies(signal.SIGKILL)
-    Stage.name = "stdio"
-    _wire(stdio, report, handover)
-    Stage.name = "limits"
-    share_of_processor(launch)
-    apply_limits(launch)
     Stage.name = "privileges"
     kernel.forbid_new_privileges()
     os.umask(0o022)
-
-
-def _wire(stdio: tuple[int, int, int], report: int, handover: int) -> None:
-    # Moved above all of them first: a source may sit at the number that another one is about to take.
-    high = [_raise(fd) for fd in (*stdio, report, handover)]
-    for number, fd in enumerate(high):
-        os.dup2(fd, number, inheritable=number < REPORT_FD)
+    Stage.name = "stdio"
+    # Moved above both first: one may sit at the number that the other is about to take.
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HANDOVER_FD + 1) for fd in (report, handover)]
+    for fixed, fd in zip((REPORT_FD, _HANDOVER_FD), high, strict=True):
+        os.dup2(fd, fixed, inheritable=False)
     Stage.report = REPORT_FD
+    _close_others()
+
+
+def hand_order(to: socket.socket, line: bytes, stdio: tuple[int, int, int]) -> None:
+    """The keeper's side: what to be, and its three streams. Raises OSError when it is gone."""
+    if rest := line[socket.send_fds(to, [line], stdio) :]:  # or it is told all, and may have gone on and closed its end
+        to.sendall(rest)
+
+
+def _receive_order(orders: socket.socket) -> Launch:
+    line, fds, _, _ = socket.recv_fds(orders, _BLOCK, 3, socket.MSG_CMSG_CLOEXEC)
+    while line and not line.endswith(b"\n"):
+        more = orders.recv(_BLOCK)
+        line = line + more if more else b""
+    if not line:  # nobody needs it any more
+        os._exit(0)
+    for number, fd in enumerate(fds):
+        os.dup2(fd, number)
+    _close_others()
+    return Launch.from_line(line)
+
+
+def _close_others() -> None:
     os.closerange(_HANDOVER_FD + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-
-
-def _raise(fd: int) -> int:
-    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HANDOVER_FD + 1)
 
 
 def apply_limits(launch: Launch) -> None:
@@ -132,9 +151,8 @@ def _measure() -> dict[str, Any]:
     }
 
 
-def _confine(launch: Launch) -> dict[str, Any]:
+def _confine(launch: Launch, handover: socket.socket) -> dict[str, Any]:
     """From here on every rule holds for this process too. What did not take, though it should, ends the start."""
-    handover = socket.socket(fileno=_HANDOVER_FD)
     confinement = launch.confinement
     if confinement is None:
         handover.close()
@@ -181,8 +199,8 @@ def _candidates(name: str, env: Mapping[str, str]) -> list[str]:
     return [f"{folder or '.'}/{name}" for folder in env.get("PATH", "").split(":")]
 
 
-def _why(error: Exception, launch: Launch) -> str:
-    what = {"cwd": launch.cwd, "exec": launch.argv[0]}.get(Stage.name, Stage.name)
+def _why(error: Exception, launch: Launch | None) -> str:
+    what = {"cwd": launch.cwd, "exec": launch.argv[0]}.get(Stage.name, Stage.name) if launch else Stage.name
     text = getattr(error, "strerror", None) or str(error)
     return f"{what}: {text}"
 

@@ -18,24 +18,26 @@ from dataclasses import asdict
 from typing import Any, NoReturn
 
 from agentbox.sandbox import kernel, leader, tree
-from agentbox.sandbox.answers import desk
 from agentbox.sandbox.answers.desk import Desk
 from agentbox.sandbox.eager import Eager
+from agentbox.sandbox.newborn import Newborn, NotBorn
 from agentbox.sandbox.spec import Cause, Launch
 from agentbox.sandbox.wake import wakeup
 from agentbox.sandbox.weight import Weight
 
 _LINE = 1 << 16
+_FDS = 4  # control, stdin, stdout, stderr
 
 
-def main(control: socket.socket, stdio: tuple[int, int, int], launcher: int, locks: int) -> NoReturn:
-    """Never returns: exits 0 once the tree is empty. `locks` is a file that all reapers share."""
+def main(orders: socket.socket, launcher: int, locks: int) -> NoReturn:
+    """Never returns: exits 0 once the tree is empty, or when `orders` closes without one. `locks` is a file that all reapers
+    share."""
     code = 1
     try:
         kernel.become_subreaper()
         kernel.signal_me_when_parent_dies(signal.SIGTERM)
         if os.getppid() == launcher:
-            Reaper(control, locks).run(stdio)
+            _serve_one(orders, locks)
         tree.end_children()
         code = 0
     except BaseException:
@@ -43,6 +45,17 @@ def main(control: socket.socket, stdio: tuple[int, int, int], launcher: int, loc
         raise
     finally:
         os._exit(code)
+
+
+def _serve_one(orders: socket.socket, locks: int) -> None:
+    """What may be done before it is known for whom is done before."""
+    newborn = None
+    with contextlib.suppress(OSError):  # no process left now: tried again, and told, when it is needed
+        newborn = Newborn()
+    data, fds, _, _ = socket.recv_fds(orders, 1, _FDS)
+    orders.close()
+    if data:
+        Reaper(socket.socket(fileno=fds[0]), locks).run(newborn, (fds[1], fds[2], fds[3]))
 
 
 class Reaper:
@@ -61,7 +74,7 @@ class Reaper:
         self.weight: Weight | None = None
         self.woken = wakeup()
 
-    def run(self, stdio: tuple[int, int, int]) -> None:
+    def run(self, newborn: Newborn | None, stdio: tuple[int, int, int]) -> None:
         """Starts the agent and stays with it to the end."""
         line = self._first_line()
         if line is None:
@@ -70,7 +83,15 @@ class Reaper:
         eager = Eager(launch)
         signal.signal(signal.SIGTERM, self._launcher_died)
         signal.signal(signal.SIGUSR1, self._limit_crossed)
-        if not self._start(launch, stdio):
+        try:
+            newborn = newborn or Newborn()
+        except OSError as error:
+            self._tell({"event": "failed", "stage": "launcher", "errno": error.errno, "why": "fork"})
+            return
+        try:
+            self._start(newborn, line, launch, stdio)
+        except NotBorn as error:
+            self._tell({"event": "failed", **error.word})
             return
         self.grace = launch.grace_seconds
         self.weight = Weight(self.leader, leader.NICE)
@@ -81,50 +102,15 @@ class Reaper:
         self._tell_denials(all_of_them=True)
         self._tell({"event": "exited", "status": self.status, "cause": self.cause})
 
-    def _start(self, launch: Launch, stdio: tuple[int, int, int]) -> bool:
-        reading, writing = os.pipe()
-        near, far = socket.socketpair()
-        try:
-            self.leader = os.fork()
-        except OSError as error:
-            self._tell({"event": "failed", "stage": "launcher", "errno": error.errno, "why": "fork"})
-            return False
-        if self.leader == 0:
-            leader.become(launch, stdio, writing, far.fileno())
-        far.close()
-        for fd in (writing, *stdio):
+    def _start(self, newborn: Newborn, line: bytes, launch: Launch, stdio: tuple[int, int, int]) -> None:
+        self.leader = newborn.pid
+        born = newborn.begin(line, launch, stdio, self.locks)
+        for fd in stdio:
             os.close(fd)
-        if launch.confinement is not None and (listener := desk.receive(near)) is not None:
-            self.desk = Desk(listener, launch.confinement, self.locks, launch.pids)
-        near.close()
-        messages = [json.loads(line) for line in self._report(reading).splitlines()]
-        if messages and "stage" in messages[-1]:
-            os.waitpid(self.leader, 0)
-            self._tell({"event": "failed", **messages[-1]})
-            return False
+        self.desk = born.desk
         row = tree.look(self.leader)
         started = {"pid": self.leader, "start_ticks": row.start_ticks if row else 0, "reaper": os.getpid()}
-        self._tell({"event": "started", **started, "measured": messages[0]["measured"] if messages else {}})
-        return True
-
-    def _report(self, reading: int) -> bytes:
-        """What the leader says before its exec; its own calls are answered meanwhile, and are no denials of the agent."""
-        found = b""
-        poll = select.poll()
-        poll.register(reading, select.POLLIN)
-        if self.desk is not None:
-            poll.register(self.desk, select.POLLIN)
-        while True:
-            for fd, _ in poll.poll():
-                if fd != reading:
-                    self._serve()
-                elif data := os.read(reading, _LINE):
-                    found += data
-                else:
-                    os.close(reading)
-                    if self.desk is not None:
-                        self.desk.denials.forget()
-                    return found
+        self._tell({"event": "started", **started, "measured": born.measured})
 
     def _watch(self, eager: Eager) -> None:
         poll = select.poll()
@@ -244,9 +230,9 @@ class Reaper:
             if not data:
                 return None
             self.buffer += data
-        line, _, rest = bytes(self.buffer).partition(b"\n")
+        line, end, rest = bytes(self.buffer).partition(b"\n")
         self.buffer = bytearray(rest)
-        return line
+        return line + end
 
     def _receive(self) -> bytes:
         """What the host says; nothing once it is gone."""

@@ -1,0 +1,88 @@
+"""The process that is to be the agent, from its fork to its exec, as its keeper sees it. The other side: `leader.py`."""
+
+import json
+import os
+import select
+import signal
+import socket
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agentbox.sandbox import leader, tree
+from agentbox.sandbox.answers import desk
+from agentbox.sandbox.answers.desk import Desk
+from agentbox.sandbox.spec import Launch
+
+_BLOCK = 1 << 16
+
+
+class Born(NamedTuple):
+    """An agent after its exec, and where its calls are answered."""
+
+    desk: Desk | None
+    measured: Mapping[str, Any]
+
+
+class NotBorn(Exception):
+    """No exec: `word` says at which stage, with which errno, and why. The process is gone."""
+
+    def __init__(self, word: Mapping[str, Any]) -> None:
+        super().__init__(word)
+        self.word = word
+
+
+class Newborn:
+    """Forked before it is known what it will be."""
+
+    def __init__(self) -> None:
+        """Raises OSError where no process or descriptor is left."""
+        self._reading, writing = os.pipe()
+        self._near, far = socket.socketpair()
+        try:
+            self.pid = os.fork()
+        except OSError:
+            for end in (self._near, far):
+                end.close()
+            os.close(self._reading)
+            os.close(writing)
+            raise
+        if self.pid == 0:
+            self._near.close()
+            leader.become(report=writing, handover=far.fileno())
+        far.close()
+        os.close(writing)
+
+    def begin(self, line: bytes, launch: Launch, stdio: tuple[int, int, int], locks: int) -> Born:
+        """Tells it what to be, `launch` as a line, and answers its calls until its exec. Raises NotBorn."""
+        answering = None
+        try:
+            leader.hand_order(self._near, line, stdio)
+            if launch.confinement is not None and (listener := desk.receive(self._near)) is not None:
+                answering = Desk(listener, launch.confinement, locks, launch.pids)
+        except OSError:  # it is gone, and its report says why, or else nobody could answer it
+            tree.send_one(self.pid, signal.SIGKILL)
+        messages = [json.loads(line) for line in self._report(answering).splitlines()]
+        self._near.close()
+        if not messages or "stage" in messages[-1]:
+            os.waitpid(self.pid, 0)
+            raise NotBorn(messages[-1] if messages else {"stage": "launcher", "errno": 0, "why": "it was killed"})
+        return Born(answering, messages[0]["measured"])
+
+    def _report(self, answering: Desk | None) -> bytes:
+        """What it says before its exec; its own calls are answered meanwhile, and are no denials of the agent."""
+        found = b""
+        poll = select.poll()
+        poll.register(self._reading, select.POLLIN)
+        if answering is not None:
+            poll.register(answering, select.POLLIN)
+        while True:
+            for fd, _ in poll.poll():
+                if fd != self._reading and answering is not None:
+                    answering.serve()
+                elif data := os.read(self._reading, _BLOCK):
+                    found += data
+                else:
+                    os.close(self._reading)
+                    if answering is not None:
+                        answering.denials.forget()
+                    return found

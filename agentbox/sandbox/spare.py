@@ -1,0 +1,81 @@
+"""A keeper that waits for its agent, forked ahead: two forks and all that is the same for every agent are no part of a start."""
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterable
+from typing import Final, NoReturn
+
+_REST: Final = 0.01  # seconds without an order before the next is made: the start that used the last one goes first
+
+
+class Spare:
+    """One at most. `become`: what a forked child turns into, given the socket on which its order comes. An order that finds
+    none waits for a fork, so a burst of orders makes one keeper each and no more."""
+
+    def __init__(self, become: Callable[[socket.socket], NoReturn]) -> None:
+        self._become = become
+        self._socket: socket.socket | None = None
+        self._due: float | None = time.monotonic()
+        self.pid = 0  # 0 while there is none
+
+    def patience(self) -> float | None:
+        """Seconds until `look` wants to be called; None while there is nothing to do."""
+        return None if self._due is None else max(0.0, self._due - time.monotonic())
+
+    def look(self) -> None:
+        """Makes the next one when it is due."""
+        if self._due is not None and time.monotonic() >= self._due:
+            with contextlib.suppress(BlockingIOError):  # no process left: the next order tries again
+                self._make()
+            self._due = None
+
+    def give(self, fds: list[int]) -> int:
+        """To the keeper that waits, or to a new one; its pid. Raises BlockingIOError where no process is left."""
+        pid = self._hand(fds)
+        if not pid:
+            self._make(fds)
+            pid = self._hand(fds)
+        self._due = time.monotonic() + _REST
+        return pid
+
+    def died(self) -> None:
+        """It is gone, and was no agent's."""
+        self.close()
+        self._due = time.monotonic() + _REST
+
+    def close(self) -> None:
+        """It leaves; also for a fork, which must not hold it."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket, self.pid = None, 0
+
+    def _hand(self, fds: list[int]) -> int:
+        """0 when there was none, or none any more."""
+        if self._socket is None:
+            return 0
+        pid = self.pid
+        try:
+            socket.send_fds(self._socket, [b"x"], fds)
+        except OSError:
+            pid = 0
+        self.close()
+        return pid
+
+    def _make(self, open_now: Iterable[int] = ()) -> None:
+        near, far = socket.socketpair()
+        with far:
+            try:
+                self.pid = os.fork()
+            except BlockingIOError:
+                near.close()
+                raise
+            if self.pid == 0:
+                signal.set_wakeup_fd(-1)
+                near.close()
+                for fd in open_now:  # they come over the socket
+                    os.close(fd)
+                self._become(far)
+        self._socket = near
