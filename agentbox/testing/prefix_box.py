@@ -178,7 +178,7 @@ class PrefixBox:
                 start_new_session=True, **_as_box_user(),
             )  # fmt: skip
 
-    def wait(self, seconds: float = 20) -> int:
+    def wait(self, seconds: float = 60) -> int:
         """The exit code of PID 1."""
         assert self.process is not None
         return self.process.wait(seconds)
@@ -192,7 +192,7 @@ class PrefixBox:
         found = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
         return [event for event in found if not name or event["event"] == name]
 
-    def until(self, condition: Callable[[], object], seconds: float = 20, what: str = "") -> None:
+    def until(self, condition: Callable[[], object], seconds: float = 60, what: str = "") -> None:
         """Waits until `condition()` is true. An AssertionError shows the log."""
         end = time.monotonic() + seconds
         while not condition():
@@ -200,7 +200,7 @@ class PrefixBox:
                 raise AssertionError(f"not within {seconds} s: {what or condition}\n{self.log()}")
             time.sleep(0.005)
 
-    def until_event(self, name: str, seconds: float = 20) -> dict[str, Any]:
+    def until_event(self, name: str, seconds: float = 60) -> dict[str, Any]:
         self.until(lambda: self.events(name), seconds, name)
         return self.events(name)[-1]
 

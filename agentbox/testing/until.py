@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 
-async def until(condition: Callable[[], bool], what: str, *, seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], what: str, *, seconds: float = 30.0) -> None:
     """Returns once the condition holds. Raises AssertionError naming `what` when the time is over."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -32,7 +32,7 @@ def text(items: list[LogItem], kind: str = "stdout") -> str:
     return b"".join(item.data for item in items if item.kind == kind).decode()
 
 
-def until(condition: Callable[[], Any], seconds: float = 10) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
     """Waits for a true value and returns it. An AssertionError past the deadline."""
     end = time.monotonic() + seconds
     while not (found := condition()):

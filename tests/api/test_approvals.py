@@ -68,8 +68,8 @@ def until_asked(box: ApiBox, client: BoxClient, agent: str, value: str) -> tuple
 
     def waits() -> str:
         asking = pool.submit(ask, box, agent, value)
-        until(lambda: asking.done() or _waiting(client))
-        return "" if asking.done() else _waiting(client)[0]
+        found = until(lambda: _waiting(client) or asking.done())
+        return "" if found is True else found[0]
 
     return pool, until(waits, 20)
 

@@ -59,12 +59,14 @@ def seconds_until_closed(box: ApiBox, first: bytes, drip: bytes = b"") -> float:
     raise AssertionError("never closed")
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("first", [b"", b"GET /livez HT", GET % b"/livez"])
 def test_an_idle_connection_is_closed(box: ApiBox, first: bytes) -> None:
     """After 5 s: one that never spoke, one that stopped within its head, one kept alive."""
     assert 4 < seconds_until_closed(box, first) < 8
 
 
+@pytest.mark.timed
 def test_a_dripping_head_is_closed(box: ApiBox) -> None:
     """A byte now and then does not keep a head open past 5 s."""
     assert 4 < seconds_until_closed(box, b"GET /livez HTTP/1.1\r\nX: ", drip=b"a") < 8

@@ -86,6 +86,7 @@ def a_slow_but_steady_body_is_taken(box: ApiBox) -> None:
         assert read(sock).status == 201
 
 
+@pytest.mark.timed
 def test_idle_streams_cost_a_neighbour_nothing(box: ApiBox) -> None:
     """200 readers of the journal wait; what is appended reaches each, and their places are free when they go."""
     line = f"GET /v1/events/stream?types=crowd.tick HTTP/1.1\r\nHost: localhost\r\n{AUTH}\r\n\r\n".encode()
@@ -127,6 +128,7 @@ def a_stalled_reader_is_cut(box: ApiBox) -> None:
         assert [next(rest).id for _ in range(3)] == [str(last - 2), str(last - 1), str(last)]
 
 
+@pytest.mark.timed
 @pytest.mark.timeout(120)
 def test_slow_ones_are_told_apart_and_disturb_nobody(box: ApiBox) -> None:
     """They mostly wait, so that they wait together."""

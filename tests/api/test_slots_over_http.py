@@ -120,6 +120,7 @@ def test_a_one_shot_run_answers_its_output(client: BoxClient) -> None:
     assert (done["stdout"], done["exit"]["code"], done["truncated"]) == ("aGk=", 3, False)
 
 
+@pytest.mark.timed
 def test_a_stream_sends_comments_while_nothing_happens(box: ApiBox) -> None:
     """The first bytes come at once, so that a client knows that it is connected."""
     with box.client() as client:

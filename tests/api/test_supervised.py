@@ -129,9 +129,9 @@ def test_a_changed_sentinel_unreadies_also_after_a_restart(sealed: Sealed) -> No
     document = json.loads(sealed.box.paths.sentinel.read_bytes())
     sealed.box.paths.sentinel.unlink()
     sealed.box.paths.sentinel.write_text(json.dumps({**document, "elapsed_seconds": 0.001}))
-    until(lambda: sealed.client.ready().missing == ("bootstrap.done sentinel",), 6)
+    until(lambda: sealed.client.ready().missing == ("bootstrap.done sentinel",))
     os.kill(sealed.pid("management-api"), signal.SIGKILL)
-    until(lambda: "bootstrap.done sentinel" in _missing(sealed), 10)
+    until(lambda: "bootstrap.done sentinel" in _missing(sealed))
 
 
 def _missing(sealed: Sealed) -> tuple[str, ...]:
@@ -154,6 +154,7 @@ def test_a_dead_program_unreadies_and_returns(sealed: Sealed) -> None:
     assert sealed.box.events("ReadinessChanged")
 
 
+@pytest.mark.timed
 def test_a_shutdown_is_marked_clean(sealed: Sealed) -> None:
     """SIGTERM of PID 1: agents end, the bead says so, ShutdownCompleted is printed, the mark is clean. The API asks
     every agent to end, those of no task too, before it is over; how each ended is what the kernel said."""
@@ -187,6 +188,7 @@ def test_a_shutdown_is_marked_clean(sealed: Sealed) -> None:
         assert ended["data"]["exit"]["reason"] == "terminated"
 
 
+@pytest.mark.timed
 def test_a_deaf_agent_holds_up_no_shutdown() -> None:
     """However long a grace the manifest allows: what ignores TERM is killed in time for its bead to be closed."""
     orchestrator = replace(SLOTS["orchestrator"], options={"grace_seconds": 60})

@@ -90,6 +90,7 @@ def status_of(client: BoxClient) -> int:
     return client.send(call_of("list_beads"), accepted=(401,)).status_code
 
 
+@pytest.mark.timed
 def test_a_token_ends_when_it_was_said_to(holder: Callable[..., BoxClient]) -> None:
     """Before that it works, after that it is 401."""
     brief = holder("beads:read", ttl_s=2)

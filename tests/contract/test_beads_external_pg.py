@@ -122,6 +122,7 @@ class TestExternalPg(BeadsContract):
         assert found.wrong() == []
         assert found.killed == 3
 
+    @pytest.mark.timed
     async def test_C05_a_call_that_hangs_ends_when_it_is_cancelled(self, store, adapter):
         """Another session holds the table; the caller is free again at once, and the next call works."""
         bead = await a_task(adapter)

@@ -122,6 +122,7 @@ async def test_O08_a_stream_goes_on_across_broken_connections(relayed):
     assert (found[-1].kind, relay.truncate) == ("exit", 0)
 
 
+@pytest.mark.timed
 async def test_O17_a_slow_host_costs_the_caller_its_deadline_and_no_more(served):
     """AdapterTimeout in time; the other calls and the next one are answered."""
     await served.start()

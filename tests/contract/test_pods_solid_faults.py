@@ -95,6 +95,7 @@ async def test_P04_no_update_is_lost_on_a_bad_line(adapter, line):
     assert line.lost
 
 
+@pytest.mark.timed
 async def test_P13_a_slow_server_is_told_in_time(solid_store, line):
     """Every call ends by its deadline, `health` within 2 s; once the line is quick again, calls are served."""
     adapter = await solid_store.with_options(timeout_seconds=1).open()

@@ -134,6 +134,7 @@ def status(box: Box, path: str) -> int:
         return 0
 
 
+@pytest.mark.timed
 def test_rc_026_connections(make_box: Callable[..., Box]) -> None:
     """64 on the metrics listener, 512 on the API, the last 16 of these for probes; then 503. An idle one ends after 5 s."""
     box = make_box()

@@ -153,7 +153,7 @@ class StreamClauses:
             assert chunk == b"one\n"
             break
         await first.aclose()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             second = await _attached(adapter, handle)
         await second.send(b"two\n")
         async for chunk in second:

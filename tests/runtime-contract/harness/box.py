@@ -194,7 +194,7 @@ class Box(ABC):
         answer = self.try_get("/ready")
         return answer.json if answer is not None else {"ready": None}
 
-    def wait_ready(self, seconds: float = 30) -> dict[str, Any]:
+    def wait_ready(self, seconds: float = 60) -> dict[str, Any]:
         """Waits for `/ready` 200 and returns its body; fails with the box's log when the box ends first."""
 
         def ready() -> dict[str, Any] | None:

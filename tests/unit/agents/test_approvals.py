@@ -34,14 +34,14 @@ class Room:
         return asyncio.create_task(self.book.ask(agent, "tool", value, seconds=seconds, **given))
 
     async def waiting(self, count: int = 1) -> list[dict[str, Any]]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(found := [one for one in self.book.page() if one["state"] == "waiting"]) != count:
                 await asyncio.sleep(0.005)
         return found
 
     async def tells(self, *types: str) -> None:
         """Returns once exactly these were told."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while [one.type for one in self.told] != list(types):
                 await asyncio.sleep(0.005)
 

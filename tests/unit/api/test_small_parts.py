@@ -109,7 +109,7 @@ async def test_comments_come_while_nothing_happens(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("agentbox.api.sse.PING_SECONDS", 0.01)
     wire = Wire()
     writing = asyncio.ensure_future(write_events(quiet(), wire.send, wire.receive, asyncio.Event(), "r"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while wire.sent.count(b": \n\n") < 3:
             await asyncio.sleep(0)
     wire.gone.set()

@@ -46,6 +46,7 @@ def test_the_file_has_the_same_events_as_stdout(sealed: PrefixBox) -> None:
     assert sorted(kept, key=lambda event: event["seq"]) == sorted(sealed.events(), key=lambda event: event["seq"])
 
 
+@pytest.mark.timed
 def test_phases_run_in_order_and_within_their_budgets(sealed: PrefixBox) -> None:
     """Phases run in order and within their budgets."""
     rows = [json.loads(line) for line in sealed.paths.phases.read_text().splitlines()]
@@ -86,6 +87,7 @@ def test_completed_names_the_sentinel_and_its_hash(sealed: PrefixBox) -> None:
     assert event["sentinel_sha256"] == digest(sealed.paths.boot_copy(event["boot_id"]).read_bytes())
 
 
+@pytest.mark.timed
 def test_the_seal_adds_no_polling_delay(sealed: PrefixBox) -> None:
     """From the last program's word to the sentinel: far below a tick of supervisord (1 s)."""
     timeline = boot_timeline(sealed.paths)
@@ -95,6 +97,7 @@ def test_the_seal_adds_no_polling_delay(sealed: PrefixBox) -> None:
     assert timeline.sealed_ms - last < 200
 
 
+@pytest.mark.timed
 def test_the_waker_ends_supervisords_first_sleep_and_is_reaped(sealed: PrefixBox) -> None:
     """The first spawn comes well before the second that supervisord sleeps; nothing is left as a zombie."""
     timeline = boot_timeline(sealed.paths)

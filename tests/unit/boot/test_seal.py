@@ -21,7 +21,7 @@ def test_a_dead_required_program_fails_the_seal_at_once(box: PrefixBox, port: in
     dead = box_program("agent-host", 30, script="dies.py")
     box.install(make_plan(port, (*without(default_programs(port), "agent-host"), dead)))
     box.start()
-    failed = box.until_event("BootstrapFailed", 5)
+    failed = box.until_event("BootstrapFailed")
     assert failed["phase"] == "seal"
     assert "agent-host" in failed["reason"]
     assert not box.paths.sentinel.exists()
@@ -45,7 +45,7 @@ def test_a_required_program_killed_before_the_last_is_ready_fails_the_seal(box: 
         )
     )
     os.kill(box.supervisor().states()["management-api"].pid, signal.SIGKILL)
-    assert "management-api" in box.until_event("BootstrapFailed", 5)["reason"]
+    assert "management-api" in box.until_event("BootstrapFailed")["reason"]
     assert not box.paths.sentinel.exists()
 
 
@@ -57,7 +57,7 @@ def test_stage_b_that_fails_fails_the_seal(box: PrefixBox, port: int) -> None:
     listing = {"packages": {"p": {"count": 1, "size": 5, "files": {"/opt/agentbox/share/thing": 5}}}}
     (box.paths.layer_files / "base.json").write_text(json.dumps(listing))
     box.start()
-    assert box.until_event("MissingArtifactDetected", 5)["capability"] == "/opt/agentbox/share/thing"
+    assert box.until_event("MissingArtifactDetected")["capability"] == "/opt/agentbox/share/thing"
     box.until(lambda: any(event["phase"] == "seal" for event in box.events("BootstrapFailed")))
     assert "bootstrap" in box.events("BootstrapFailed")[-1]["reason"]
     assert not box.paths.sentinel.exists()
@@ -98,7 +98,7 @@ def test_the_seal_times_out_naming_whom_it_waits_for(box: PrefixBox, port: int) 
     slow = box_program("agent-host", 30, script="slow.py")
     box.install(make_plan(port, (*without(default_programs(port), "agent-host"), slow), test_hooks=True))
     box.start({"AGENTBOX_TEST_SEAL_TIMEOUT": "0.5"})
-    late = box.until_event("BootstrapSealTimeout", 5)
+    late = box.until_event("BootstrapSealTimeout")
     assert late["waiting_for"] == ["agent-host"]
     assert late["timeout_seconds"] == 0.5
     assert not box.paths.sentinel.exists()

@@ -20,6 +20,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(("hosts", "host"), [("", LOCAL), ("tcp://far:2375", "tcp://far:2375")])
 def test_a_client_that_hangs_costs_no_more_than_its_time(
     client: Path, monkeypatch: pytest.MonkeyPatch, hosts: str, host: str

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterator
 
+import pytest
+
 from agentbox.engine.base import Running
 from agentbox.engine.meaning import meaning
 from agentbox.engine.state import BoxRecord
@@ -52,6 +54,7 @@ def test_the_remedy_of_the_boot_is_found() -> None:
     assert fix([STARTED]) == ""
 
 
+@pytest.mark.timed
 def test_a_failed_boot_ends_the_wait() -> None:
     """Long before the deadline, with its reason."""
     waited = wait_until_ready(Quiet([STARTED, FAILED], Running("running")), RECORD, 30, lambda *_: None)

@@ -111,7 +111,7 @@ async def test_the_end_of_an_agent_ends_its_token(adapter: LocalProcessOrchestra
     cut = authority.revoked(who)
     await authority.check(who, "tool", "call", "any/tool")
     await adapter.terminate(handle)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await cut
     with pytest.raises(Refused):
         authority.identify(token)
@@ -144,7 +144,7 @@ async def test_a_lost_connection_takes_everything_back(tmp_path: Path) -> None:
             who = authority.identify(token)
             cut = authority.revoked(who)
             box.kill()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 await cut
             with pytest.raises(Refused):
                 authority.identify(token)

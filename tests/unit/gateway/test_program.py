@@ -35,6 +35,7 @@ def test_only_loopback_is_bound(box: GatewayBox) -> None:
     assert bound == {f"0100007F:{box.port:04X}"}
 
 
+@pytest.mark.timed
 def test_a_silent_stranger_is_cut(box: GatewayBox) -> None:
     """Who connects and says nothing holds the connection for five seconds and no longer."""
     with socket.create_connection(("127.0.0.1", box.port)) as stranger:
@@ -44,6 +45,7 @@ def test_a_silent_stranger_is_cut(box: GatewayBox) -> None:
         assert 4 < time.monotonic() - began < 7
 
 
+@pytest.mark.timed
 def test_a_thousand_that_say_nothing_hold_up_nobody(box: GatewayBox) -> None:
     """The oldest give way: a request is answered at once meanwhile, and the program has no more descriptors than it is to."""
     silent = [socket.create_connection(("127.0.0.1", box.port)) for _ in range(900)]
@@ -60,6 +62,7 @@ def test_its_state_is_its_own(box: GatewayBox) -> None:
     assert stat.S_IMODE((box.paths.state / "gateway").stat().st_mode) == 0o700
 
 
+@pytest.mark.timed
 def test_it_ends_within_its_stop_budget_whoever_is_connected(tmp_path: Path) -> None:
     """SIGTERM: exit code 0 within the 2 s that supervisord gives, the note withdrawn; started again at once it listens."""
     with GatewayBox(tmp_path) as box, socket.create_connection(("127.0.0.1", box.port)):

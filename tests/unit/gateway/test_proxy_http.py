@@ -163,6 +163,7 @@ async def test_odd_first_lines(room: Room, first: str) -> None:
     assert said[9:12] in (b"400", b"501"), said
 
 
+@pytest.mark.timed
 async def test_a_slow_head_is_cut_and_holds_up_nobody(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     """300 strangers drip; the oldest give way, and an agent is served at once meanwhile; the rest end at their time."""
     monkeypatch.setattr("agentbox.gateway.proxy.session.HEAD_SECONDS", 2.0)

@@ -109,6 +109,7 @@ async def test_a_rebinding_name_is_looked_up_once(start: Start) -> None:
         assert (line[9:12], room.rules) == ("403", ["address:link-local"])
 
 
+@pytest.mark.timed
 async def test_a_right_that_is_taken_back_cuts_the_open_tunnel_at_once(room: Room) -> None:
     """Within 100 ms, while the other right's tunnel goes on; an agent that ends loses all."""
     async with served(echo) as kept, served(echo) as lost:

@@ -123,6 +123,7 @@ def test_exec_gives_a_closed_stdin_and_a_minimal_environment(paths: Paths) -> No
     assert detail == ""
 
 
+@pytest.mark.timed
 def test_a_probe_out_of_time_is_killed_with_all_its_children(paths: Paths, tmp_path: Path) -> None:
     """A probe out of time is killed with all its children."""
     noted = tmp_path / "pid"
@@ -197,6 +198,7 @@ def test_the_stage_decides_and_the_order_is_the_plans(paths: Paths) -> None:
     assert run(paths) == []
 
 
+@pytest.mark.timed
 def test_probes_run_in_parallel_within_one_deadline(paths: Paths) -> None:
     """Probes run in parallel within one deadline."""
     sleepers = [probe("exec", id=str(number), argv=("/bin/sleep", "60"), timeout_seconds=60) for number in range(4)]

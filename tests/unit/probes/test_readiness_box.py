@@ -27,7 +27,7 @@ class Watched:
     standard: Standard
     shutdowns: list[bool]
 
-    async def until(self, condition: Callable[[], object], seconds: float = 5) -> float:
+    async def until(self, condition: Callable[[], object], seconds: float = 20) -> float:
         """Waits; returns how long it took."""
         begun = time.monotonic()
         while not condition():
@@ -35,10 +35,10 @@ class Watched:
             await asyncio.sleep(0.005)
         return time.monotonic() - begun
 
-    async def until_missing(self, text: str, seconds: float = 5) -> float:
+    async def until_missing(self, text: str, seconds: float = 20) -> float:
         return await self.until(lambda: text in self.evaluator.verdict.missing, seconds)
 
-    async def until_ready(self, seconds: float = 5) -> float:
+    async def until_ready(self, seconds: float = 20) -> float:
         return await self.until(lambda: self.evaluator.verdict.ready, seconds)
 
 
@@ -77,6 +77,7 @@ async def test_ready_has_the_exact_names_and_the_sentinels_hash(box: PrefixBox, 
         assert verdict.evidence["sentinel_sha256"] == box.until_event("BootstrapCompleted")["sentinel_sha256"]
 
 
+@pytest.mark.timed
 async def test_a_killed_program_is_named_at_once_and_ready_returns_when_it_has_notified(
     box: PrefixBox, port: int
 ) -> None:

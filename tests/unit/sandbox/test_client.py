@@ -107,6 +107,7 @@ async def test_limits_hold_for_the_leader(launcher: Launcher, launch: Launch) ->
     assert (await read_all(agent.stdout)).split() == [b"77", b"10"]
 
 
+@pytest.mark.timed
 async def test_a_tree_that_will_not_end_is_killed(launcher: Launcher, launch: Launch) -> None:
     """TERM ignored by all: gone right after the grace, double-forked and re-sessioned processes too."""
     inner = "trap '' TERM HUP; sleep 1000; sleep 1000"
@@ -151,7 +152,7 @@ async def test_a_killed_keeper_takes_the_tree_along(launcher: Launcher, launch: 
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     assert (await over(agent))[2] == "launcher"
-    await until(lambda: not [one for one in members if below(one)], "the tree is gone", seconds=5)
+    await until(lambda: not [one for one in members if below(one)], "the tree is gone")
     assert await over(await launcher.spawn(launch)) == (0, None, "")
 
 
@@ -188,7 +189,9 @@ async def test_many_at_once(launcher: Launcher, launch: Launch) -> None:
 async def test_a_cancelled_spawn_leaves_no_process(launcher: Launcher, launch: Launch) -> None:
     """Whenever it is cancelled, no reaper and no leader stays."""
     await over(await launcher.spawn(launch))
-    await until(lambda: len(below(launcher.pid)) == 3, "the launcher, and the keeper and process that wait for an agent")
+    await until(
+        lambda: len(below(launcher.pid)) == 3, "the launcher, and the keeper and process that wait for an agent"
+    )
     for delay in (0, 0.0005, 0.001, 0.002, 0.004):
         task = asyncio.create_task(launcher.spawn(replace(launch, argv=("sleep", "1000"))))
         await asyncio.sleep(delay)
@@ -208,7 +211,7 @@ async def test_close_ends_everything(launch: Launch) -> None:
     members = below(launcher.pid)
     await launcher.close()
     await launcher.close()
-    await until(lambda: not [pid for pid in members if below(pid)], "nothing lives", seconds=5)
+    await until(lambda: not [pid for pid in members if below(pid)], "nothing lives")
     agent.close_descriptors()
 
 

@@ -6,6 +6,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from agentbox.sandbox import Launch, tree
 from agentbox.sandbox.client import Launcher
 from agentbox.sandbox.confine import Confinement
@@ -113,6 +115,7 @@ def test_namespaces_stay_refused() -> None:
     assert answer(script, FREE) == {"word": "EPERM"}
 
 
+@pytest.mark.timed
 async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) -> None:
     """Children that fork for ever get EAGAIN for ever; nobody has to end them, and a neighbour starts and ends beside it."""
     launcher = Launcher()

@@ -8,6 +8,8 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
+import pytest
+
 from agentbox.sandbox.answers import connect
 from agentbox.sandbox.answers.addresses import Place
 from agentbox.sandbox.confine import Confinement
@@ -107,6 +109,7 @@ class Stubborn(socket.socket):
         """Nothing stays."""
 
 
+@pytest.mark.timed
 def test_a_socket_that_will_wait_keeps_nobody() -> None:
     """A connection to a full queue is given up after a moment, though the socket is one that waits for ever."""
     before = signal.signal(signal.SIGALRM, connect.rang)
