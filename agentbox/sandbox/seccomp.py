@@ -118,13 +118,17 @@ def build(machine: Machine, *, network: bool, forks: bool = True) -> bytes:
             *bpf.when(_SOCKET, (*bpf.argument(2), *bpf.when(_REUSEPORT, done), *allow)),
             *bpf.when(_TCP, (*bpf.argument(2), *bpf.when(_FASTOPEN_CONNECT, done), *allow)),
         )
-    numbered = [(machine.number(call), body) for call, body in rules.items()]
+    numbered = {at: _ended(body, allow) for call, body in rules.items() if (at := machine.number(call)) is not None}
     return bpf.assemble([
         bpf.architecture(), bpf.unless((machine.audit,), bpf.leave(bpf.KILL)),
         bpf.number(), bpf.when_any_bit(machine.other_abi, bpf.leave(bpf.KILL)) if machine.other_abi else (),
-        *(bpf.when(at, (*body, *allow)) for at, body in numbered if at is not None),
-        allow,
+        bpf.search(numbered, allow),
     ])  # fmt: skip
+
+
+def _ended(body: bpf.Steps, allow: bpf.Steps) -> bpf.Steps:
+    """What only looks at arguments lets the rest pass."""
+    return body if len(body) == 1 else (*body, *allow)
 
 
 def install(program: bytes) -> int:

@@ -4,6 +4,7 @@ import ctypes
 import ctypes.util
 import errno
 import hashlib
+import random
 import struct
 
 import pytest
@@ -19,7 +20,7 @@ I386 = 0x40000003
 
 
 def run(program: bytes, call: int, arguments: tuple[int, ...] = (), architecture: int = X86_64.audit) -> int:
-    """What the kernel would answer: the six operations of ours, as bpf(4) defines them."""
+    """What the kernel would answer: the eight operations of ours, as bpf(4) defines them."""
     data = struct.pack("<IIQ6Q", call & 0xFFFFFFFF, architecture, 0, *(*arguments, *(0,) * 6)[:6])
     steps = list(struct.iter_unpack("<HBBI", program))
     at = value = 0
@@ -31,6 +32,10 @@ def run(program: bytes, call: int, arguments: tuple[int, ...] = (), architecture
                 value = int(struct.unpack_from("<I", data, operand)[0])
             case 0x54:
                 value &= operand
+            case 0x05:
+                at += operand
+            case 0x35:
+                at += holds if value >= operand else fails
             case 0x15:
                 at += holds if value == operand else fails
             case 0x45:
@@ -59,7 +64,20 @@ def test_golden_bytes() -> None:
     )
 
 
-@pytest.mark.parametrize(("machine", "digest"), [(X86_64, "75297a44fce705ac"), (AARCH64, "fb649e94c0ca1a0e")])
+def test_a_search_goes_to_each_body() -> None:
+    """For maps of all sizes: neighbours of one body and of several, the ends of the numbers, and bodies that a test cannot pass over."""
+    for size in (0, 1, 2, 7, 8, 9, 30, 200):
+        draw = random.Random(size)
+        lengths = {value: 60 if value % 17 == 0 else 1 for value in draw.sample(range(400), size)}
+        if size > 100:
+            lengths |= {0: 1, 0xFFFF_FFFE: 1}
+        bodies = {value: bpf.leave(bpf.fail(value % 3)) * length for value, length in lengths.items()}
+        program = bpf.assemble([bpf.number(), bpf.search(bodies, bpf.leave(bpf.ALLOW))])
+        for value in (*range(402), 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFE, 0xFFFF_FFFF):
+            assert run(program, value) == (bpf.fail(value % 3) if value in bodies else bpf.ALLOW), (size, value)
+
+
+@pytest.mark.parametrize(("machine", "digest"), [(X86_64, "c009f3baeef60dc3"), (AARCH64, "e06b83ac7348fdbb")])
 def test_the_filter_is_the_reviewed_one(machine: Machine, digest: str) -> None:
     """Changed bytes want a look at what they now let through."""
     found = seccomp.build(machine, network=False)
@@ -158,6 +176,8 @@ def test_what_is_too_long_is_refused() -> None:
     """A jump takes a byte and a program 4,096 steps."""
     with pytest.raises(ValueError, match="255"):
         bpf.when(1, bpf.leave(0) * 256)
+    with pytest.raises(ValueError, match="255"):
+        bpf.search({1: bpf.leave(0) * 256, 3: bpf.leave(1)}, bpf.leave(2))
     with pytest.raises(ValueError, match="4096"):
         bpf.assemble([bpf.leave(0)] * 4097)
 
