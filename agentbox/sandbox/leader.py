@@ -53,7 +53,10 @@ def become(*, report: int, handover: int) -> NoReturn:
         Stage.name = "cwd"
         _enter(launch)
         Stage.name = "confinement"
-        _tell(Stage.report, {"measured": {**_measure(), **_confine(launch, orders)}})
+        confined = _confine(launch, orders)
+        # Last: the kernel lets nobody send a descriptor while more than this many of the user's are under way.
+        lower(resource.RLIMIT_NOFILE, launch.fds)
+        _tell(Stage.report, {"measured": {**_measure(), **confined}})
         Stage.name = "exec"
         _exec(launch)
     except (OSError, ValueError) as error:
@@ -108,19 +111,19 @@ def _close_others() -> None:
 
 
 def apply_limits(launch: Launch) -> None:
-    """Hard limits of each process of the tree; no process can raise them again."""
-    wanted = {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_DATA: launch.memory,
-        resource.RLIMIT_NOFILE: launch.fds,
-        resource.RLIMIT_FSIZE: launch.file_size,
-    }
-    for kind, value in wanted.items():
-        if value or kind == resource.RLIMIT_CORE:
-            ceiling = resource.getrlimit(kind)[1]
-            lowered = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
-            resource.setrlimit(kind, (lowered, lowered))
+    """Hard limits of each process of the tree but that of files; no process can raise them again."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    lower(resource.RLIMIT_DATA, launch.memory)
+    lower(resource.RLIMIT_FSIZE, launch.file_size)
     _be_picked_first()
+
+
+def lower(kind: int, value: int) -> None:
+    """For good; 0 is no limit."""
+    if value:
+        ceiling = resource.getrlimit(kind)[1]
+        lowered = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
+        resource.setrlimit(kind, (lowered, lowered))
 
 
 def _be_picked_first() -> None:

@@ -5,6 +5,7 @@ import contextlib
 import os
 import resource
 import signal
+import socket
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -14,6 +15,8 @@ import pytest
 
 from agentbox.sandbox import Launch, SpawnFailed, tree
 from agentbox.sandbox.client import Agent, Launcher
+from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.landlock import Grant
 from agentbox.testing.until import until
 
 
@@ -239,3 +242,15 @@ async def test_a_host_without_descriptors_loses_none(launcher: Launcher, launch:
                 os.close(fd)
         assert descriptors() == before
     assert await over(await launcher.spawn(launch)) == (0, None, "")
+
+
+async def test_descriptors_that_are_under_way_keep_no_agent_from_starting(launcher: Launcher, launch: Launch) -> None:
+    """The kernel counts those of a user, whoever sent them (man 7 unix, ETOOMANYREFS); an agent may leave some for ever."""
+    near, far = socket.socketpair()
+    with near, far, Path(os.devnull).open("rb") as held:
+        for _ in range(2):
+            socket.send_fds(near, [b"x"], [held.fileno()] * 250)
+        system = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc"))
+        agent = await launcher.spawn(replace(launch, fds=64, confinement=Confinement(grants=system)))
+        assert await over(agent) == (0, None, "")
+        assert agent.started.measured["nofile"] == 64

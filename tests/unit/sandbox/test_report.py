@@ -52,14 +52,16 @@ def test_without_a_confinement_all_of_it_is_absent() -> None:
 
 
 def test_what_is_held_is_enforced_and_no_more() -> None:
-    """A part of a CPU is not, and root's descriptors are not: `degraded`."""
+    """A part of a CPU is not, and the descriptors of root that nothing confines are not: `degraded`."""
     found = states()
     assert {name for name, state in found.items() if state == "enforced"} == {
         "network", "signals", "abstract_sockets", "pathname_sockets", "syscalls", "descriptors", "memory", "disk",
         "processes", "filesystem",
     }  # fmt: skip
     assert found["cpu"] == "degraded"
-    assert states(uid=0)["descriptors"] == "degraded"
+    assert states(uid=0)["descriptors"] == "enforced"
+    unconfined = {name: value for name, value in MEASURED.items() if name not in ("held", "landlock")}
+    assert report(LAUNCH, {**unconfined, "uid": 0})["descriptors"]["state"] == "degraded"
     assert states(replace(LAUNCH, private=""))["disk"] == "degraded"
 
 
