@@ -15,11 +15,21 @@ from typing import Final
 from agentbox.agents.review.autorun import runs
 from agentbox.agents.review.change import Change, LeftOut, Side
 from agentbox.agents.review.listing import Row
+from agentbox.sandbox.usage import MOST_DEPTH
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _STEP: Final = 1 << 20
 MODE: Final = 0o1777  # the bits that are taken: never setuid, never setgid
+# What costs an agent next to nothing, and whoever reads its branch time and memory without end, is bounded:
+MOST_PATHS: Final = 100_000  # that it changed or made
+MOST_TEXT: Final = 16 << 20  # characters of these paths, and of where links lead
+MOST_HOLES: Final = 256 << 20  # bytes that no block of the disk holds
+_BLOCK: Final = 512  # of st_blocks (stat(2))
+
+
+class TooMuch(ValueError):
+    """More paths than a review can hold."""
 
 
 @dataclass
@@ -33,11 +43,11 @@ class Found:
 
 def compare(sealed: Path, workspace: Path, start: dict[str, Row]) -> Found:
     """What differs between the start and the branch. `workspace` is looked at for the start's large files, whose bytes are
-    those of the start while its stat data are. Raises OSError."""
+    those of the start while its stat data are. Raises OSError and TooMuch."""
     looking = _Comparing(workspace, start)
     root = os.open(sealed, _FOLDER)
     try:
-        looking.folder("", root)
+        looking.folder("", root, 0)
     finally:
         os.close(root)
     return looking.finish()
@@ -48,8 +58,9 @@ class _Comparing:
         self._workspace, self._start = workspace, start
         self._seen: set[str] = set()
         self._found = Found()
+        self._paths = self._text = self._holes = 0
 
-    def folder(self, above: str, descriptor: int) -> None:
+    def folder(self, above: str, descriptor: int, depth: int) -> None:
         with os.scandir(descriptor) as entries:
             found = sorted(entries, key=lambda one: one.name)
         for entry in found:
@@ -60,9 +71,11 @@ class _Comparing:
             if _is_git(entry.name):
                 if row is None:
                     self._leave_out(path, "git's own files are not taken")
+            elif folder and row is None and depth >= MOST_DEPTH:
+                self._leave_out(path, f"deeper than {MOST_DEPTH} folders")
             elif folder:
                 with opened(entry.name, descriptor, _FOLDER) as inner:
-                    self.folder(f"{path}/", inner)
+                    self.folder(f"{path}/", inner, depth + 1)
             else:
                 self._one(path, entry.name, descriptor)
 
@@ -94,6 +107,9 @@ class _Comparing:
                 return
             new = Side(kind="link", mode=0, size=len(os.fsencode(leads)), said=leads)
         elif stat.S_ISREG(told.st_mode):
+            if self._too_empty(name, descriptor, told):
+                self._leave_out(path, f"its holes, and those of others, are more than {MOST_HOLES >> 20} MiB")
+                return
             new = self._file(name, descriptor, told)
             if told.st_mode & (stat.S_ISUID | stat.S_ISGID):
                 notes.append("its setuid or setgid bit is not taken")
@@ -103,7 +119,19 @@ class _Comparing:
             return
         self._compared(path, row, new, notes)
 
+    def _too_empty(self, name: str, descriptor: int, told: os.stat_result) -> bool:
+        """Whether reading its holes would be too much. Those of a disk that compresses, or counts blocks later, are none."""
+        holes = told.st_size - told.st_blocks * _BLOCK
+        if holes <= 0:
+            return False
+        with opened(name, descriptor, _FILE) as file:
+            if os.lseek(file, 0, os.SEEK_HOLE) >= told.st_size:
+                return False
+        self._holes += holes
+        return self._holes > MOST_HOLES
+
     def _compared(self, path: str, row: Row | None, new: Side, notes: list[str]) -> None:
+        self._book(path, new.said)
         if row is None or row.kind not in "fl":
             if new.kind == "file" and new.mode & 0o111:
                 notes.append("a program")
@@ -133,7 +161,14 @@ class _Comparing:
             said, size = hash_of(descriptor_of_it)
         return Side(kind="file", mode=told.st_mode & MODE, size=size, said=said)
 
+    def _book(self, path: str, said: str = "") -> None:
+        self._paths += 1
+        self._text += len(path) + len(said)
+        if self._paths > MOST_PATHS or self._text > MOST_TEXT:
+            raise TooMuch(f"it has more than {MOST_PATHS} changed paths, or {MOST_TEXT >> 20} MiB of their names")
+
     def _leave_out(self, path: str, why: str) -> None:
+        self._book(path)
         self._found.left_out.append(LeftOut(path=path, why=why))
 
 

@@ -76,6 +76,7 @@ class Reviews:
                     await self._seal(agent_id, "")
                     await self.tidy(agent_id)
             except (OSError, ValueError) as error:
+                self._unread.add(agent_id)
                 log.error("a branch is kept as it is", agent_id=agent_id, reason=str(error))
 
     async def branch_of(self, entry: Entry, folder: Path, told: Told) -> Branch | None:
@@ -137,7 +138,7 @@ class Reviews:
         return await asyncio.shield(asyncio.create_task(self._commit(agent_id, digest, by)))
 
     async def discard(self, agent_id: str, by: str) -> dict[str, Any]:
-        """Removes branch and review. Raises NotFound. Goes on when the caller is cancelled."""
+        """Removes branch and review, also of a branch that could not be looked at. Raises NotFound. Goes on when the caller is cancelled."""
         return await asyncio.shield(asyncio.create_task(self._discard(agent_id, by)))
 
     async def _commit(self, agent_id: str, digest: str, by: str) -> dict[str, Any]:
@@ -167,15 +168,17 @@ class Reviews:
     async def _discard(self, agent_id: str, by: str) -> dict[str, Any]:
         async with self._busy:
             known = self._known.get(agent_id)
-            if known is None:
+            if known is None and agent_id not in self._unread:
                 raise _not_found(agent_id)
-            about = {"by": by, "digest": known["digest"]}
+            digest = "" if known is None else known["digest"]  # of a branch that could not be looked at there is none
+            about = {"by": by, "digest": digest}
             await self._end(agent_id, Happening("review.discarded", agent_id, about))
-            return {"agent_id": agent_id, "digest": known["digest"]}
+            return {"agent_id": agent_id, "digest": digest}
 
     async def _end(self, agent_id: str, happened: Happening) -> None:
         await self._tell(happened)
         self._known.pop(agent_id, None)
+        self._unread.discard(agent_id)
         await asyncio.to_thread(self._remove, agent_id)
 
     async def _seal(self, agent_id: str, name: str) -> dict[str, Any] | None:

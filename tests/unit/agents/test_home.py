@@ -31,3 +31,20 @@ def test_all_of_it_is_removed_and_nothing_else(tmp_path: Path) -> None:
     assert not folder.exists()
     assert (outside / "file").exists()
     assert os.access(outside, os.W_OK)
+
+
+def test_folders_in_folders_without_end_are_removed(tmp_path: Path) -> None:
+    """Deeper than a path, or a stack of calls, may be; the innermost closed. What an agent leaves must not stop who clears up."""
+    private, temp = home.make(tmp_path / "agent")
+    place = os.open(private, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=place)
+        inner = os.open("d", os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = inner
+    os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=place))
+    os.fchmod(place, 0)
+    os.close(place)
+    home.end(tmp_path / "agent")
+    assert not private.exists()
+    assert not temp.exists()

@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 from review_desk import ODD, Desk, by_path
 
+from agentbox.adapters.errors import NotFound
+from agentbox.agents import home
+from agentbox.agents.review import compare
 from agentbox.agents.review.change import Review
-from agentbox.agents.review.compare import stays_inside
+from agentbox.agents.review.compare import MOST_HOLES, TooMuch, stays_inside
+from agentbox.agents.review.reviews import Reviews
+from agentbox.agents.store import Happening
+from agentbox.settings import Paths
 
 
 @pytest.fixture
@@ -125,3 +131,74 @@ def test_digest_is_over_all(desk: Desk) -> None:
 def test_links(path: str, leads: str, inside: bool) -> None:
     """Relative, and up only at the beginning, no further than the workspace."""
     assert stays_inside(path, leads) is inside
+
+
+def test_folders_in_folders_without_end_are_left_out(desk: Desk) -> None:
+    """What is deeper than any project is said and not entered; all else is taken."""
+    work = desk.begin()
+    (work / "near").touch()
+    place = os.open(work, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=place)
+        inner = os.open("d", os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = inner
+    os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=place))
+    os.close(place)
+    found = desk.found()
+    assert by_path(found.changes) == {"near": "added"}
+    assert [(len(one.path), one.why) for one in found.left_out] == [(513, "deeper than 256 folders")]
+    home.remove(work)
+
+
+def test_holes_without_end_are_left_out(desk: Desk) -> None:
+    """A file of nothing costs who made it nothing and who reads it everything: only so much of that is read."""
+    work = desk.begin()
+    (work / "text").write_text("text")
+    for name in ("first", "second"):
+        with (work / name).open("wb") as out:
+            out.truncate(MOST_HOLES - (1 << 20) if name == "first" else 1 << 40)
+    found = desk.found()
+    assert by_path(found.changes) == {"first": "added", "text": "added"}
+    assert [(one.path, "holes" in one.why) for one in found.left_out] == [("second", True)]
+
+
+def test_more_paths_than_a_review_holds(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is taken for the whole: there is no review. The bound counts what the agent made, not the workspace."""
+    monkeypatch.setattr(compare, "MOST_PATHS", 5)
+    for number in range(20):
+        (desk.workspace / str(number)).touch()
+    work = desk.begin()
+    for number in range(5):
+        (work / f"new {number}").touch()
+    assert len(desk.found().changes) == 5
+    (work / "one more").symlink_to("/etc")
+    with pytest.raises(TooMuch, match="5 changed paths"):
+        desk.found()
+
+
+async def test_a_branch_that_cannot_be_looked_at_is_kept_and_can_be_discarded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent host starts all the same, and nothing is lost before the operator says so."""
+    told: list[str] = []
+
+    async def tell(happened: Happening) -> None:
+        told.append(happened.type)
+
+    monkeypatch.setattr(compare, "MOST_PATHS", 0)
+    paths = Paths(tmp_path)
+    branch = home.of_agent(paths, "id")
+    (branch / "work").mkdir(parents=True)
+    (branch / "work/file").touch()
+    (tmp_path / "reviews/id").mkdir(parents=True)
+    reviews = Reviews(paths, tmp_path / "reviews", tell)
+    await reviews.load(frozenset())
+    await reviews.tidy("id")
+    assert reviews.page() == []
+    assert (branch / "sealed/file").exists()
+    assert await reviews.discard("id", "operator") == {"agent_id": "id", "digest": ""}
+    assert told == ["review.discarded"]
+    assert not branch.exists()
+    with pytest.raises(NotFound):
+        await reviews.discard("id", "operator")
