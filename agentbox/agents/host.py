@@ -32,7 +32,8 @@ class Host:
         self.on_ended: Callable[[Entry, Path], None] = _nobody
         self.entries: dict[str, Entry] = {}  # every agent that is known, by id
         self.denials = Denials(self.save_all, self.entries)
-        self.approvals = Approvals(store, lambda one: self.save_all((), (one,)))
+        running = self.standings.live
+        self.approvals = Approvals(store, lambda one: self.save_all((), (one,)), lambda one: running(one) is not None)
         self.reviews = Reviews(config.paths, config.state / "reviews", lambda one: self.save_all((), (one,)))
         self._untold: tuple[Happening, ...] = ()
         self._unsaved: dict[str, Entry] = {}

@@ -51,6 +51,8 @@ def _hosted_tools(facts: Facts) -> str:
         {**_CHAT, "tools": [{"type": "web_search"}]}, {**_CHAT, "tools": [{"type": "mcp", "server_url": "http://192.0.2.1"}]},
         {**_CHAT, "tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]}, {**_CHAT, "background": True},
         {**_CHAT, "messages": [{"role": "user", "content": [image]}]}, {**_CHAT, "mcp_servers": [{"url": "http://192.0.2.1"}]},
+        {**_CHAT, "web_search_options": {}}, {**_CHAT, "Tools": [{"type": "web_search"}]}, {**_CHAT, "plugins": [{"id": "web"}]},
+        {**_CHAT, "messages": [{"role": "user", "content": [{"type": "video_url", "video_url": image["image_url"]}]}]},
     )  # fmt: skip
     paths = [f"/llm/{name}/{tail}" for name in providers(facts) for tail in ("v1/chat/completions", "v1/messages")]
     return worst(_stopped(post(path, json.dumps(body).encode())) for path in paths for body in asked)

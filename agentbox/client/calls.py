@@ -11,6 +11,7 @@ from agentbox.routes import BY_NAME
 
 # A box closes a connection that was idle for 5 s; the client forgets it before, so that no call meets its end.
 LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=4.0)
+LONGEST_URL = 12 << 10  # characters, of the 16 KiB that a box reads of a head
 ACCEPT_STREAM = "text/event-stream"
 
 
@@ -37,11 +38,14 @@ def call_of(
 ) -> Call:
     """The request for a route by name; `method` is HEAD where no body of a GET is wanted.
 
-    Raises KeyError for an unknown route, ValueError for an unknown query name or a path that could change on its way.
+    Raises KeyError for an unknown route, ValueError for an unknown query name, a path that could change on its way, and for both
+    together where they are longer than a box reads.
     """
     route = BY_NAME[name]
     accept = ACCEPT_STREAM if route.stream else "application/json"
     url = route.url(parameters, query)
+    if len(url) > LONGEST_URL:
+        raise ValueError(f"the path and query of {name} have {len(url)} characters: the most is {LONGEST_URL}")
     return Call(method or route.method, url, {"Accept": accept, **(headers or {})}, body, content)
 
 

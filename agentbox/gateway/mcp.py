@@ -70,7 +70,8 @@ class McpApp:
         if method == "ping" or method.startswith("notifications/"):
             return {}
         if method == "tools/list":
-            return {"tools": [_shown(tool) for tool in self._tools(who)]}
+            with self._door.floods.room(who.agent_id):
+                return {"tools": [_shown(tool) for tool in self._tools(who)]}
         if method == "tools/call":
             return await self._tool(who, given)
         raise DoorError(UNKNOWN, "this server has tools, and no other method", "not-found")

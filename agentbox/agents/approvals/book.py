@@ -22,10 +22,11 @@ Tell = Callable[[Happening], Awaitable[None]]
 
 
 class Approvals:
-    """Used by one event loop. `followers` is how many clients that may decide follow the events."""
+    """Used by one event loop. `followers` is how many clients that may decide follow the events. `live`: whether a process of
+    that agent runs; who starts in the place of one that ended has asked what that one asked."""
 
-    def __init__(self, store: Store, tell: Tell) -> None:
-        self._store, self._tell = store, tell
+    def __init__(self, store: Store, tell: Tell, live: Callable[[str], bool] = lambda _: True) -> None:
+        self._store, self._tell, self._live = store, tell, live
         self._known: dict[str, Request] = {}
         self._decided: dict[str, asyncio.Event] = {}
         self.followers = 0
@@ -36,10 +37,10 @@ class Approvals:
 
     async def ask(
         self, agent: tuple[str, str], kind: str, value: str, parameters: dict[str, Any], words: str, seconds: float,
-        *, hold: bool = False,
+        *, hold: bool = False, family: str = "",
     ) -> None:  # fmt: skip
         """Returns when somebody has approved, which is good for this one use; with `hold` for the next that asks. `agent`: id and
-        name. Raises PermissionDenied
+        name; `family`: the outermost agent that it descends from, "" for one that descends from nobody. Raises PermissionDenied
         (scope `approvals`) and ValidationError."""
         agent_id, name = agent
         if kind not in KINDS:
@@ -49,7 +50,7 @@ class Approvals:
             now = time.time()
             request = Request(
                 id=uuid7(), agent_id=agent_id, name=name, kind=kind, value=value, parameters=parameters,
-                words=words[:_WORDS], asked=now, expires=now + seconds,
+                words=words[:_WORDS], asked=now, expires=now + seconds, family=family or agent_id,
             )  # fmt: skip
             self._check(request)
             self._known[request.id] = request  # before anything is waited for: equal ones join
@@ -86,26 +87,33 @@ class Approvals:
         return [one.shown() for one in sorted(self._known.values(), key=lambda one: one.id)]
 
     def _found(self, digest: str) -> Request | None:
-        """An equal one that waits, or was approved and not used. Raises PermissionDenied for one that was denied lately."""
+        """An equal one that waits, or was approved and not used."""
         now = time.time()
         equal = [one for one in self._known.values() if one.digest == digest]
         self._expire(equal)
         for one in equal:
             if one.state == "waiting" or (one.state == "approved" and now - one.decided < GOOD_FOR_SECONDS):
                 return one
-        if any(one.state == "denied" and one.by and now - one.decided < STAYS_DENIED_SECONDS for one in equal):
-            raise _denied("an equal one was denied less than 10 minutes ago")
         return None
 
     def _check(self, request: Request) -> None:
-        own = [one for one in self._known.values() if one.agent_id == request.agent_id]
+        own = [one for one in self._known.values() if self._same(one, request)]
         self._expire(own)
+        again = [one for one in own if one.action == request.action and one.state == "denied" and one.by]
+        if any(request.asked - one.decided < STAYS_DENIED_SECONDS for one in again):
+            raise _denied("an equal one was denied less than 10 minutes ago")
         if len(spelled(request.parameters)) > MOST_SHOWN:
             raise _denied(f"its parameters are more than the {MOST_SHOWN} characters that a person is shown")
         if sum(one.state == "waiting" for one in own) >= MOST_WAITING:
             raise _denied(f"{MOST_WAITING} of this agent wait already")
         if sum(one.asked > request.asked - _HOUR for one in own) >= MOST_AN_HOUR:
             raise _denied(f"this agent asked {MOST_AN_HOUR} times within the hour")
+
+    def _same(self, one: Request, request: Request) -> bool:
+        """Whether that was asked by the agent itself, or by one of its name and family that has ended."""
+        if one.agent_id == request.agent_id:
+            return True
+        return (one.family, one.name) == (request.family, request.name) and not self._live(one.agent_id)
 
     async def _begin(self, request: Request) -> None:
         for old in [one for one in self._known.values() if one.asked < request.asked - KEPT_SECONDS]:

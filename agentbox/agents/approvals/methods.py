@@ -25,7 +25,9 @@ async def ask(session: "Session[Service]", params: Params) -> Any:
     kind, value, words = (from_wire(str, params[name]) for name in ("kind", "value", "words"))
     seconds = float(who.limits.get("approval_timeout_seconds", _SECONDS))
     hold = params.get("hold") is True
-    await host.approvals.ask((agent_id, who.name), kind, value, dict(params["parameters"]), words, seconds, hold=hold)
+    family = who.ancestors[-1].agent_id if who.ancestors else agent_id
+    parameters = dict(params["parameters"])
+    await host.approvals.ask((agent_id, who.name), kind, value, parameters, words, seconds, hold=hold, family=family)
     return {}
 
 

@@ -17,7 +17,7 @@ MOST_SHOWN: Final = 16 << 10  # characters of the parameters as JSON; what canno
 @dataclass(kw_only=True)
 class Request:
     """Mutable: it is decided once. Times in Unix seconds. `parameters` are those with which the action is taken, `words` what
-    the agent says about it. `by`: who decided, "" for the box itself."""
+    the agent says about it, `family` the agent that an operator started and it descends from. `by`: who decided, "" for the box itself."""
 
     id: str
     agent_id: str
@@ -32,10 +32,16 @@ class Request:
     decided: float = 0.0
     by: str = ""
     reason: str = ""
+    family: str = ""
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.digest = digest_of(self.agent_id, self.kind, self.value, self.parameters)
+
+    @property
+    def action(self) -> tuple[str, str, Mapping[str, Any]]:
+        """What it is about, whoever asks."""
+        return self.kind, self.value, self.parameters
 
     def to_row(self) -> dict[str, Any]:
         """Plain data for agents.db."""

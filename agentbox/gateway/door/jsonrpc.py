@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ async def _one(message: Any, call: Call) -> bytes | None:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         return wire({"error": DoorError(INVALID, "this is no request of JSON-RPC 2.0").wire()}, None)
     number = message.get("id")
-    if not isinstance(number, _ID) or isinstance(number, bool):
+    if not isinstance(number, _ID) or isinstance(number, bool) or number in (math.inf, -math.inf):
         return wire({"error": DoorError(INVALID, "an id is a string, a number or null").wire()}, None)
     try:
         outcome = {"result": await call(message["method"], message.get("params"))}

@@ -1,7 +1,6 @@
 """Calls whose arguments are not those of one route."""
 
 import base64
-import binascii
 import json
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
@@ -49,7 +48,7 @@ async def write_pod(api: BoxApi, who: Standing, _tool: Tool, given: Arguments) -
             if "content" in given
             else base64.b64decode(given["content_base64"], validate=True)
         )
-    except (binascii.Error, UnicodeEncodeError) as error:
+    except ValueError as error:  # half of a surrogate pair, or no base64
         raise params(f"the content cannot be read: {error}") from error
     kind = given.get("content_type") or (
         "text/plain; charset=utf-8" if "content" in given else "application/octet-stream"
@@ -104,7 +103,7 @@ async def spawn(api: BoxApi, who: Standing, _tool: Tool, given: Arguments) -> An
     """What the manifest says of it stands."""
     body = dict(given)
     if "input" in body:
-        body["input"] = base64.b64encode(body["input"].encode()).decode()
+        body["input"] = base64.b64encode(_encoded(body["input"])).decode()
     return await api.call(who, "spawn", body=body)
 
 
@@ -116,7 +115,8 @@ async def terminate(api: BoxApi, who: Standing, _tool: Tool, given: Arguments) -
 
 async def send(api: BoxApi, who: Standing, _tool: Tool, given: Arguments) -> Any:
     """Held for as long as it takes to write."""
-    generation, data = await _generation(api, who, given["id"]), given["text"].encode()
+    data = _encoded(given["text"])
+    generation = await _generation(api, who, given["id"])
     try:
         attached = await api.attach(who, given["id"], generation)
         try:
@@ -134,11 +134,10 @@ async def recv(api: BoxApi, who: Standing, _tool: Tool, given: Arguments) -> Any
     from agentbox.client.sse import SseParser
 
     since, most = int(given.get("since", 0)), int(given.get("limit", _CHUNKS))
-    call = call_of(
-        "stream_agent", {"id": given["id"]}, query={"since": since, "follow": "false"}, headers=on_behalf(who)
-    )
     items: list[Any] = []
     try:
+        query = {"since": since, "follow": "false"}
+        call = call_of("stream_agent", {"id": given["id"]}, query=query, headers=on_behalf(who))
         async with api.client.streaming(call) as response:
             parser = SseParser()
             async for chunk in response.aiter_bytes():
@@ -147,9 +146,16 @@ async def recv(api: BoxApi, who: Standing, _tool: Tool, given: Arguments) -> Any
                     items.append(json.loads(event.data))
                 if len(items) >= most:
                     break
-    except AgentboxError as error:
+    except (AgentboxError, ValueError) as error:
         raise told(error) from error
     return {"items": items, "since": since}
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise params(f"the text cannot be sent: {error.reason}") from error
 
 
 async def _generation(api: BoxApi, who: Standing, agent_id: str) -> int:

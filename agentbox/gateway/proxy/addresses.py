@@ -13,6 +13,8 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 # Forms that carry an IPv4 address past a look at the first one (RFC 3056, RFC 4380, RFC 4291 section 2.5.5.1).
 _CARRIERS: Final = tuple(ipaddress.IPv6Network(text) for text in ("2002::/16", "2001::/32", "::/96"))
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052
+# Public by its number, and the machine's platform to the machine itself: one cloud serves keys and settings there.
+_PLATFORM: Final = ipaddress.IPv4Address("168.63.129.16")
 _CARRIER_GRADE: Final = ipaddress.IPv4Network("100.64.0.0/10")
 
 
@@ -31,6 +33,8 @@ def kind(address: Address) -> str:
     meant = plain(address)
     if isinstance(meant, ipaddress.IPv6Address) and any(meant in network for network in _CARRIERS):
         return "loopback" if meant.is_loopback else "unspecified" if meant.is_unspecified else "transition"
+    if meant == _PLATFORM:
+        return "metadata"
     if not is_refused(ipaddress.ip_network(meant)):
         return ""
     if meant.is_loopback:

@@ -149,6 +149,33 @@ async def test_ten_an_hour(room: Room) -> None:
     other.cancel()
 
 
+async def test_who_starts_in_the_place_of_another_has_asked_already(room: Room) -> None:
+    """A parent that starts one child after the other wears nobody down: denials and numbers are those of the earlier ones. A
+    sibling that lives beside it, and another family's agent of that name, ask for themselves."""
+    dead: set[str] = set()
+    room.book = Approvals(room.store, room._tell, lambda agent_id: agent_id not in dead)
+    room.book.followers = 1
+    asking = room.ask(agent=("child-0", "worker"), family="parent")
+    await room.decide((await room.waiting())[0]["id"], approve=False)
+    await refused(asking)
+    beside = room.ask(agent=("child-1", "worker"), family="parent")
+    await room.decide((await room.waiting())[0]["id"], approve=True)
+    await beside
+    for number in range(MOST_AN_HOUR - 1):
+        dead.add(f"child-{number}")
+        agent = (f"child-{number + 1}", "worker")
+        assert "less than 10 minutes" in await refused(room.ask(agent=agent, family="parent"))
+        asking = room.ask(value=f"tool/{number}", agent=agent, family="parent")
+        if number == MOST_AN_HOUR - 2:
+            assert "10 times within the hour" in await refused(asking)
+            break
+        await room.decide((await room.waiting())[0]["id"], approve=True)
+        await asking
+    other = room.ask(agent=("stranger", "worker"), family="another")
+    await room.waiting()
+    other.cancel()
+
+
 async def test_what_cannot_be_shown_is_denied(room: Room) -> None:
     """Nobody approves what they cannot see whole."""
     assert "a person is shown" in await refused(room.ask(parameters={"content": "x" * 20_000}))

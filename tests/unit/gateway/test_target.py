@@ -78,7 +78,7 @@ def test_of_a_url() -> None:
     [
         ("127.0.0.1", "loopback"), ("127.255.0.9", "loopback"), ("::1", "loopback"), ("0.0.0.0", "unspecified"),
         ("::", "unspecified"), ("10.1.2.3", "private"), ("172.16.0.1", "private"), ("192.168.1.1", "private"),
-        ("fd00::1", "private"), ("100.64.0.1", "carrier"), ("169.254.169.254", "link-local"), ("fe80::1", "link-local"),
+        ("fd00::1", "private"), ("100.64.0.1", "carrier"), ("169.254.169.254", "link-local"), ("168.63.129.16", "metadata"), ("fe80::1", "link-local"),
         ("224.0.0.1", "multicast"), ("ff02::1", "multicast"), ("255.255.255.255", "reserved"), ("240.0.0.1", "reserved"),
         ("192.0.0.1", "reserved"), ("198.18.0.1", "reserved"), ("0.1.2.3", "reserved"),
         ("::ffff:127.0.0.1", "loopback"), ("::ffff:169.254.169.254", "link-local"), ("64:ff9b::a00:1", "private"),
