@@ -17,6 +17,7 @@ from dataclasses import asdict
 from agentbox.sandbox import confine, kernel
 from agentbox.sandbox.answers import desk
 from agentbox.sandbox.answers.desk import Desk
+from agentbox.sandbox.answers.listen import MOST_PORTS
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.landlock import Grant
 from agentbox.settings import CHECKOUT
@@ -65,7 +66,7 @@ EVERYWHERE = Grant("/", "rlwmxd")
 """No path is closed: for tests of something else."""
 
 
-def begin(confinement: Confinement, known: int | None, pids: int) -> None:
+def begin(confinement: Confinement, known: int | None, pids: int, ports: int = MOST_PORTS) -> None:
     """Forks: the child comes back, confined; its parent answers it, as a reaper would, and ends as the child ends."""
     near, far = socket.socketpair()
     locks = os.memfd_create("ports")
@@ -79,7 +80,7 @@ def begin(confinement: Confinement, known: int | None, pids: int) -> None:
         return
     far.close()
     if (given := desk.receive(near)) is not None:
-        answering = Desk(given, confinement, locks, pids)
+        answering = Desk(given, confinement, locks, pids, ports)
         poll = select.poll()
         poll.register(answering, select.POLLIN)
         while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
@@ -93,22 +94,34 @@ def begin(confinement: Confinement, known: int | None, pids: int) -> None:
 
 
 def python(
-    script: str, confinement: Confinement, known: int | None = None, *arguments: str, user: int = 0, pids: int = 0
+    script: str,
+    confinement: Confinement,
+    known: int | None = None,
+    *arguments: str,
+    user: int = 0,
+    pids: int = 0,
+    ports: int = MOST_PORTS,
 ) -> subprocess.CompletedProcess[str]:
     """`script` finds `call`, `tried` and `said`. `known` lowers the Landlock ABI. `user`: become that one
-    first, without a capability, as in a box. `pids`: its processes are counted."""
+    first, without a capability, as in a box. `pids`: its processes are counted. `ports`: how many it may take."""
     data = json.dumps(asdict(confinement))
-    before = f"{_BEFORE}{_AS_USER % {'user': user} if user else ''}\nbegin(Confinement.from_json(json.loads({data!r})), {known!r}, {pids!r})\n"
+    before = f"{_BEFORE}{_AS_USER % {'user': user} if user else ''}\nbegin(Confinement.from_json(json.loads({data!r})), {known!r}, {pids!r}, {ports!r})\n"
     return subprocess.run(
         [sys.executable, "-c", before + script, *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=30
     )  # fmt: skip
 
 
 def answer(
-    script: str, confinement: Confinement, *arguments: str, known: int | None = None, user: int = 0, pids: int = 0
+    script: str,
+    confinement: Confinement,
+    *arguments: str,
+    known: int | None = None,
+    user: int = 0,
+    pids: int = 0,
+    ports: int = MOST_PORTS,
 ) -> dict[str, object]:
     """What the script said."""
-    done = python(script, confinement, known, *arguments, user=user, pids=pids)
+    done = python(script, confinement, known, *arguments, user=user, pids=pids, ports=ports)
     assert done.returncode == 0, done.stderr
     found: dict[str, object] = json.loads(done.stdout)
     return found

@@ -12,7 +12,7 @@ from agentbox.sandbox.answers.connect import Connecting
 from agentbox.sandbox.answers.denials import Counts, Denied
 from agentbox.sandbox.answers.forks import Forks
 from agentbox.sandbox.answers.handlers import Handlers
-from agentbox.sandbox.answers.listen import Listening
+from agentbox.sandbox.answers.listen import MOST_PORTS, Listening
 from agentbox.sandbox.answers.listener import Listener, Notice
 from agentbox.sandbox.answers.paths import Paths
 from agentbox.sandbox.answers.ports import Ports
@@ -33,9 +33,9 @@ _ERRORS: Final = {
 
 
 class Desk:
-    """Of one agent, of `pids` processes at most (0: any number). `locks`: as for Ports. `fileno` is readable when `serve` has something to do; `patience` says when it wants to be called."""
+    """Of one agent, of `pids` processes at most (0: any number) and `most_ports` of its own. `locks`: as for Ports. `fileno` is readable when `serve` has something to do; `patience` says when it wants to be called."""
 
-    def __init__(self, fd: int, confinement: Confinement, locks: int, pids: int) -> None:
+    def __init__(self, fd: int, confinement: Confinement, locks: int, pids: int, most_ports: int = MOST_PORTS) -> None:
         self.denials = Counts()
         self._listener = listener = Listener(fd, seccomp.of_this_machine())
         self._then: dict[int, Callable[[], None]] = {}
@@ -48,7 +48,7 @@ class Desk:
         sockets, ports = Sockets(listener, self._unwatch), Ports(confinement, locks)
         self._connecting = Connecting(listener, sockets, ports, self._watch)
         if confinement.ports is not None:
-            listening = Listening(listener, sockets, ports)
+            listening = Listening(listener, sockets, ports, most_ports)
             self._handlers |= {
                 "socket": sockets.make, "connect": self._connecting.connect,
                 "bind": listening.bind, "listen": listening.listen,

@@ -11,13 +11,18 @@ from agentbox.sandbox.answers.ports import Ports
 from agentbox.sandbox.answers.sockets import Sockets
 
 _CLOSED: Final = 7  # TCP_CLOSE, the first byte of struct tcp_info
+MOST_PORTS: Final = (
+    2048  # of 28,232 that the kernel gives to whoever connects, anywhere in this box (ip_local_port_range)
+)
 
 
 class Listening:
-    """Servers of an agent's own."""
+    """Servers of an agent's own. `most`: ports that it may have taken at a time. A port that somebody has bound is given to
+    nobody who connects, so with all of them one agent would cut off the box."""
 
-    def __init__(self, listener: Listener, sockets: Sockets, ports: Ports) -> None:
-        self._listener, self._sockets, self._ports = listener, sockets, ports
+    def __init__(self, listener: Listener, sockets: Sockets, ports: Ports, most: int = MOST_PORTS) -> None:
+        self._listener, self._sockets, self._ports, self._most = listener, sockets, ports, most
+        self._taken: set[int] = set()  # and, up to `most`, those it had
 
     def bind(self, notice: Notice) -> int:
         """A wildcard means loopback. Raises OSError."""
@@ -29,6 +34,7 @@ class Listening:
             raise OSError(errno.EINVAL, "it has an address")
         place = place.on_loopback(v6_alone=v6_alone(one))
         self._ports.check_own(place)
+        self._check_room("bind")
         try:
             one.bind(place.python())
         except OSError as error:
@@ -36,6 +42,7 @@ class Listening:
                 raise
             self._sockets.tidy()  # one that the agent has closed may have had it
             one.bind(place.python())
+        self._taken.add(own_port(one))
         return 0
 
     def listen(self, notice: Notice) -> int:
@@ -49,9 +56,11 @@ class Listening:
         if one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != _CLOSED:
             raise OSError(errno.EINVAL, "it is connecting")
         if own_port(one) == 0:
+            self._check_room("listen")
             wild = Place(one.family, bytes(4 if one.family == socket.AF_INET else 16), 0)
             one.bind(wild.on_loopback(v6_alone=v6_alone(one)).python())
         port = own_port(one)
+        self._taken.add(port)
         with self._ports.held(port):
             if self._ports.tables.awaited(port):  # by whom, nobody can tell: it was another's port until now
                 raise OSError(errno.EADDRINUSE, "somebody waits for an earlier listener there")
@@ -59,6 +68,14 @@ class Listening:
             self._ports.listens(one)
         self._sockets.let_go(inode)
         return 0
+
+    def _check_room(self, rule: str) -> None:
+        """Raises Denied at the limit."""
+        if len(self._taken) >= self._most:
+            self._sockets.tidy()
+            self._taken &= self._ports.tables.taken() | self._sockets.ports()
+            if len(self._taken) >= self._most:
+                raise Denied(errno.ENOBUFS, rule, f"ports at the limit of {self._most}")
 
 
 def address_of(listener: Listener, notice: Notice, rule: str) -> Place | None:

@@ -65,6 +65,10 @@ class Sockets:
             self._unwatch(kept.fileno())  # the agent has the socket still: no poll would forget it by itself
             kept.close()
 
+    def ports(self) -> set[int]:
+        """Those that the sockets without a peer have."""
+        return {one.getsockname()[1] for one in self._kept.values()}
+
     def tidy(self) -> None:
         """Lets go of what no process of the agent has any more."""
         open_still = _inodes_of_descendants()

@@ -6,6 +6,7 @@ One question to sock_diag (man 7 sock_diag, linux/inet_diag.h) where it answers,
 import os
 import socket
 import struct
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -43,6 +44,11 @@ class Tables:
         """The inodes of sockets anywhere in this box that are connecting to that port of loopback and have no answer yet."""
         return {inode for inode, at in _rows(_SYN_SENT, local=False) if at == port}
 
+    @staticmethod
+    def taken() -> set[int]:
+        """Every port of this box that a socket has as its own, listening, connected or fading; not one that is bound only."""
+        return {int(fields[1].rpartition(b":")[2], 16) for fields in _lines()}
+
     def _ask(self, place: Place) -> int:
         if self._asked is None:
             self._asked = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG)
@@ -70,12 +76,20 @@ def names_of(one: socket.socket) -> tuple[int, int]:
 def _rows(state: bytes, *, local: bool) -> list[tuple[int, int]]:
     """(inode, port) of the sockets in that state; the port of their own end or of the other."""
     found = []
+    for fields in _lines():
+        if fields[3] == state:
+            address, _, port = fields[1 if local else 2].partition(b":")
+            if local or address.endswith(b"7F") or address == _ONE:
+                found.append((int(fields[9]), int(port, 16)))
+    return found
+
+
+def _lines() -> Iterator[list[bytes]]:
+    """The fields of each socket: own address second, state fourth, inode tenth."""
     for table in _TABLES:
         with suppress(FileNotFoundError), open(table, "rb", buffering=1 << 20) as stream:  # noqa: PTH123 - few imports
+            next(stream, b"")
             for line in stream:
                 fields = line.split(None, 10)
-                if len(fields) > 9 and fields[3] == state:
-                    address, _, port = fields[1 if local else 2].partition(b":")
-                    if local or address.endswith(b"7F") or address == _ONE:
-                        found.append((int(fields[9]), int(port, 16)))
-    return found
+                if len(fields) > 9:
+                    yield fields

@@ -223,3 +223,24 @@ def test_a_listener_is_known_by_its_cookie(silent: bool) -> None:
         assert [tables.listener(place) for place in places] == [names_of(server)[silent] for server in (one, two)]
     assert tables.listener(places[0]) == 0
     assert tables.silent == silent
+
+
+def test_ports_are_bounded() -> None:
+    """Whoever connects, in the whole box, gets a port that nobody has bound. What an agent lets go counts no more; a
+    connection that its server has left behind does."""
+    found = answer(
+        TCP + """
+held = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+bare = socket.socket(); bare.bind(("127.0.0.1", 0))
+more = tried(lambda: bind("127.0.0.1")), tried(lambda: socket.socket().listen())
+far = socket.create_connection(held[0].getsockname()); near = held[0].accept()[0]
+held.pop(0).close()
+left = tried(lambda: bind("127.0.0.1"))
+held.pop(0).close()
+free = tried(lambda: socket.create_server(("127.0.0.1", 0)).close())
+again = [tried(lambda: socket.create_server(("127.0.0.1", 0)).close()) for _ in range(20)]
+said(more=more, left=left, free=free, again=sorted(set(again)))
+""",
+        FREE, ports=4,
+    )  # fmt: skip
+    assert found == {"more": ["ENOBUFS", "ENOBUFS"], "left": "ENOBUFS", "free": "passed", "again": ["passed"]}
