@@ -12,6 +12,7 @@ from agentbox.api.jobs import tells_bug
 from agentbox.api.services import Services
 from agentbox.plan.names import API
 from agentbox.routes import ROUTES
+from agentbox.routes.pages import PAGES
 from agentbox.serving import Bounds, Listener, bind
 from agentbox.supervision.notify import notify
 from agentbox.supervision.rpc import SupervisorClient, SupervisorUnavailable
@@ -60,7 +61,7 @@ async def serve(services: Services, at: Addresses) -> None:
 
 
 def _listeners(services: Services, at: Addresses) -> tuple[Listener, Listener]:
-    rows = {name: [route for route in ROUTES if route.listener == name] for name in ("api", "metrics")}
+    rows = {name: [route for route in (*ROUTES, *PAGES) if route.listener == name] for name in ("api", "metrics")}
     return (
         Listener(Application(services, rows["api"]), bind(*at.api), API_BOUNDS),
         Listener(Application(services, rows["metrics"]), bind(*at.metrics), METRICS_BOUNDS),

@@ -12,7 +12,14 @@ from agentbox.engine.docker import Docker
 from agentbox.settings import HostPaths
 
 # program -> Debian package; each is a peer that a suite runs for real.
-_TOOLS = {"npm": "npm", "promtool": "prometheus", "curl": "curl", "openssl": "openssl", "git": "git"}
+_TOOLS = {
+    "npm": "npm",
+    "promtool": "prometheus",
+    "curl": "curl",
+    "openssl": "openssl",
+    "git": "git",
+    "chromium-headless-shell": "chromium-headless-shell",
+}
 _OF_CONTAINERS = {
     "skopeo": "skopeo",
     "podman": "podman",
