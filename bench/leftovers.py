@@ -24,11 +24,25 @@ def pss(box: Any) -> int:
         states = box.box.supervisor().states()
     except SupervisorUnavailable:
         return 0
-    table = tree.scan()
     pids = {states[name].pid for name in _PROGRAMS}
-    launchers = {row.pid for row in table.values() if row.parent == states["agent-host"].pid}
-    walkers = {row.pid for row in table.values() if row.parent in launchers and not tree.descendants(table, [row.pid])}
+    if not all(pids):
+        return 0
+    launchers, walkers, _ = _kept_by(states["agent-host"].pid)
     return sum(_pss(pid) for pid in pids | launchers | walkers)
+
+
+def pss_of_reapers(box: Any) -> int:
+    """Proportional bytes of all reapers."""
+    return sum(_pss(pid) for pid in _kept_by(box.pid("agent-host"))[2])
+
+
+def _kept_by(host: int) -> tuple[set[int], set[int], set[int]]:
+    """Launcher, walker and reapers of an agent-host."""
+    table = tree.scan()
+    launchers = {row.pid for row in table.values() if row.parent == host}
+    children = {row.pid for row in table.values() if row.parent in launchers}
+    reapers = {row.parent for row in table.values()} & children
+    return launchers, children - reapers, reapers
 
 
 def _pss(pid: int) -> int:

@@ -15,11 +15,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from measure import Claim, keep, told
 
+from agentbox.errors import AgentboxError
 from agentbox.testing.story_box import StoryBox
 
 KEY = "operator-key-0123456789abcdef"
@@ -44,6 +46,7 @@ workspace = "direct"
 llm.max_tokens = 1000000000
 llm.max_calls = 1000000
 """
+_PATIENCE = 60.0
 SIZES = {"1 KiB": 1 << 10, "50 KiB": 50 << 10}
 
 
@@ -53,6 +56,13 @@ class Line:
     def __init__(self, url: str, path: str, token: str) -> None:
         self._line = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
         self._path, self._head = path, {"authorization": f"Bearer {token}", "content-type": "application/json"}
+
+    def status(self, body: bytes) -> int:
+        """Of one call."""
+        self._line.request("POST", self._path, body, self._head)
+        answer = self._line.getresponse()
+        answer.read()
+        return answer.status
 
     def call(self, body: bytes) -> tuple[float, float]:
         """Milliseconds to the first byte of the answer and to its end. Raises RuntimeError for another status than 200."""
@@ -64,6 +74,15 @@ class Line:
         if answer.status != 200:
             raise RuntimeError(f"{answer.status}: {said[:200]!r}")
         return (first - began) * 1000, (time.perf_counter() - began) * 1000
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Raises AgentboxError when it does not hold within a minute."""
+    deadline = time.monotonic() + _PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AgentboxError(f"cannot measure: not within {_PATIENCE:g} s: {what}")
+        time.sleep(0.01)
 
 
 def body_of(size: int, stream: bool) -> bytes:
@@ -113,10 +132,9 @@ def main() -> None:
         with StoryBox(Path(folder) / "box", url, MANIFEST, {"MODEL_KEY": KEY}) as box:
             box.client.agents.spawn({"name": "caller"})
             token = box.paths.workspace / "token"
-            while not token.exists() or not token.read_text():
-                time.sleep(0.01)
-            time.sleep(0.5)  # the gateway has heard of it
+            until(lambda: token.exists() and bool(token.read_text()), "the agent has its token")
             gateway = Line(f"http://127.0.0.1:{box.port}", "/llm/models/v1/chat/completions", token.read_text())
+            until(lambda: gateway.status(body_of(1, False)) == 200, "the gateway has heard of it")
             claims = measured(Line(url, "/v1/chat/completions", KEY), gateway, chosen.runs)
         server.terminate()
     keep("llm", claims, chosen.out)

@@ -66,6 +66,7 @@ async def loaded(
         again = await reconcile.second_start(store)
         if left := await asyncio.to_thread(reconcile.end_leftovers, table, config, again=again):
             log.error("leftovers do not end", pids=left)
+        await asyncio.to_thread(reconcile.end_folders, table, config)
         await host.approvals.load()
         await host.reviews.load(frozenset(one.agent_id for one in table.entries.values() if not one.over))
         ending = asyncio.create_task(table.revoking.end_in_time(), name="ends-of-grants")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import structlog
 
-from agentbox.agents import exits
+from agentbox.agents import exits, home
 from agentbox.agents.config import HostConfig
 from agentbox.agents.store import Store
 from agentbox.agents.table import Table
@@ -47,6 +47,17 @@ def end_leftovers(table: Table, config: HostConfig, *, again: bool) -> list[int]
         lambda: _strays(config.paths) if look_at_init else (),
         time.monotonic() + _SECONDS,
     )
+
+
+def end_folders(table: Table, config: HostConfig) -> None:
+    """Deletes what agents that are over still have of their own: the host died between their end and that."""
+    for entry in table.entries.values():
+        folder = home.of_agent(config.paths, entry.agent_id)
+        try:
+            if entry.over:
+                home.end(folder)
+        except OSError as error:
+            log.warning("private folder is not removed", folder=str(folder), reason=error.strerror)
 
 
 def settle(table: Table) -> None:

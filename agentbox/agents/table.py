@@ -208,7 +208,7 @@ class Table:
             await self.host.store.forget(gone)
 
     def _surplus(self) -> Iterable[str]:
-        """The oldest agents that are over, beyond what is kept."""
+        """Those that are over for longest, beyond what is kept: one that ran long is as worth looking at as the others."""
         config = self.host.config
         needed = {
             one.agent_id
@@ -216,7 +216,8 @@ class Table:
             if not entry.over
             for one in self.host.standings.ancestors(entry)
         }
-        over = sorted(one.agent_id for one in self.entries.values() if one.over and one.agent_id not in needed)
+        ended = [one for one in self.entries.values() if one.over and one.agent_id not in needed]
+        over = [one.agent_id for one in sorted(ended, key=_ended_at)]
         size = sum(self.streams[agent_id].size for agent_id in over)
         for index, agent_id in enumerate(over):
             if len(over) - index <= config.keep_ended and size <= config.keep_output:
@@ -231,6 +232,11 @@ class Table:
 def _kept(entry: Entry) -> tuple[int, int]:
     """Bytes of each stream of output, and events of its life."""
     return entry.limits.stdout or 0, entry.limits.events_kept or EVENTS
+
+
+def _ended_at(entry: Entry) -> tuple[float, str]:
+    """Unix seconds, and the id for those that ended at once."""
+    return (0.0 if entry.exit is None else entry.exit.at.timestamp(), entry.agent_id)
 
 
 def _refused(entry: Entry, to: str, why: str) -> InvalidTransition:

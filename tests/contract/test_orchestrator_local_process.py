@@ -14,9 +14,11 @@ from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator.contract import Orchestrator
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator, connect
 from agentbox.adapters.orchestrator.record import RecordLine, follow_record
+from agentbox.agents import home
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.contracts.orchestrator import OrchestratorContract
 from agentbox.testing.contracts.orchestrator_lab import FOREVER, new_id, spec, until_async
+from agentbox.testing.until import until
 
 
 def _adapter(box: AgentHostBox) -> LocalProcessOrchestrator:
@@ -195,3 +197,18 @@ async def test_refusals_are_counted_listed_and_recorded(lab: LocalLab) -> None:
     await lab.crash()
     again = await lab.restart()
     assert (await again.get(handle.agent_id)).denials == {"proxy": {"net connect": 3}}
+
+
+async def test_a_folder_that_a_killed_host_left_is_gone_after_its_next_start(tmp_path):
+    """Killed between the end of an agent and the end of its folders."""
+    lab = LocalLab(tmp_path)
+    adapter = await lab.start()
+    handle = await adapter.spawn(spec("true"), request_id=new_id())
+    folder = home.of_agent(lab.box.paths, handle.agent_id)
+    await until(lambda: not folder.exists(), "it is over, and its folders are gone")
+    await lab.crash()
+    for path in home.make(folder):
+        (path / "file").write_text("left")
+    await lab.restart()
+    await until(lambda: not folder.exists(), "they are gone again")
+    await lab.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentbox.adapters.orchestrator.contract import Orchestrator
 from agentbox.sandbox import tree
-from agentbox.testing.contracts.orchestrator_lab import Lab, items, new_id, spec, until_async
+from agentbox.testing.contracts.orchestrator_lab import FOREVER, Lab, items, new_id, spec, until_async
 from agentbox.testing.until import until
 
 _MIB = 1 << 20
@@ -24,6 +24,7 @@ class LivesClause:
         fewer where each passes a host's API, and no fewer than that host keeps rows."""
         adapter = await lab.start()
         first, then = lab.lives
+        oldest = await adapter.spawn(spec(*FOREVER), request_id=new_id())
         await _cycles(adapter, first)
         await _settled(adapter, lab.root_pid)
         before = _held(lab.root_pid), len((await adapter.list(limit=500)).items)
@@ -31,11 +32,15 @@ class LivesClause:
         await until(lambda: _held(lab.root_pid)[0] <= before[0][0] + 2, "descriptors are back")
         assert _held(lab.root_pid)[1] <= before[0][1] + 4 * _MIB
 
-        async def forgotten() -> bool:
-            return len((await adapter.list(limit=500)).items) == before[1]
-
-        await until_async(forgotten, "what is over is forgotten")
+        await until_async(lambda: _rows(adapter, before[1]), "what is over is forgotten")
         await until(lambda: not _zombies(lab.root_pid), "every process that ended was waited for")
+        await adapter.terminate(oldest, grace_s=0)
+        await until_async(lambda: _rows(adapter, before[1] - 1), "one more is over, and one forgotten")
+        assert (await adapter.get(oldest.agent_id)).state == "exited", "what ended last is known longest"
+
+
+async def _rows(adapter: Orchestrator, count: int) -> bool:
+    return len((await adapter.list(limit=500)).items) == count
 
 
 async def _settled(adapter: Orchestrator, root: int) -> None:
