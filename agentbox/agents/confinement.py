@@ -1,36 +1,20 @@
 """From the profile of a spec to what the kernel is told about that agent: where its places lie in this box."""
 
 import shutil
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 from agentbox.adapters.errors import SpawnError
 from agentbox.agents.config import HostConfig
 from agentbox.agents.entry import Entry
 from agentbox.grants.rights import as_policy
 from agentbox.manifest.patterns import PatternError
-from agentbox.sandbox.compile import NotHeld, compile_policy
+from agentbox.sandbox.compile import TOOLCHAIN, NotHeld, compile_policy
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.landlock import Grant
 from agentbox.settings import Paths
-
-# Programs, libraries and their settings. The last two are those of the interpreter that the box runs on.
-TOOLCHAIN: Final = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib64",
-    "/opt",
-    "/etc",
-    "/nix/store",
-    sys.prefix,
-    sys.base_prefix,
-)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,9 @@ from typing import Final
 from agentbox.desktop.start import become, box, folder, output, password, wait_for
 from agentbox.settings import Paths
 from agentbox.supervision.files import replace
-from agentbox.supervision.notify import notify
 
-SESSION = "desktop-session"
-DISPLAY = ":1"
+_NUMBER = "1"
+DISPLAY = f":{_NUMBER}"
 _COOKIE_BYTES = 16
 _WILD_FAMILY = 0xFFFF  # Xauth.h: any address
 
@@ -24,6 +23,7 @@ def server(port: str, resolution: str, password_file: str) -> None:
     """
     paths = box()
     made = folder(paths)
+    (paths.tmp / f".X{_NUMBER}-lock").unlink(missing_ok=True)  # of a server that was killed
     obfuscated = output(["/usr/bin/tigervncpasswd", "-f"], password(password_file) + "\n")
     replace(made / "vnc", obfuscated, mode=0o600, durable=False)
     replace(_cookie(paths), _authority(secrets.token_bytes(_COOKIE_BYTES)), mode=0o600, durable=False)
@@ -35,8 +35,7 @@ def server(port: str, resolution: str, password_file: str) -> None:
 def session() -> None:
     """Becomes the window manager once the display is there."""
     paths = box()
-    wait_for(paths.tmp / ".X11-unix" / f"X{DISPLAY.lstrip(':')}")
-    notify(paths, SESSION)
+    wait_for(paths.tmp / ".X11-unix" / f"X{_NUMBER}")
     become(["/usr/bin/openbox", "--sm-disable"], {"DISPLAY": DISPLAY, "XAUTHORITY": str(_cookie(paths))})
 
 
@@ -49,5 +48,5 @@ _NAME: Final = b"MIT-MAGIC-COOKIE-1"
 
 def _authority(cookie: bytes) -> bytes:
     """An entry of an X authority file (libXau, AuFileName.c): family, then four counted strings, all big-endian."""
-    words = (b"", DISPLAY.lstrip(":").encode(), _NAME, cookie)
+    words = (b"", _NUMBER.encode(), _NAME, cookie)
     return struct.pack(">H", _WILD_FAMILY) + b"".join(struct.pack(">H", len(word)) + word for word in words)

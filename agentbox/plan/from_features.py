@@ -1,15 +1,16 @@
 """What the feature files that are on add to a plan: programs, ports, probes, volumes, passwords, environment."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from agentbox.features import Feature, FixedPort
 from agentbox.plan.errors import PlanError
-from agentbox.plan.model import Password, Port, Probe, Program, Ready, Volume
+from agentbox.plan.model import Delta, Password, Port, Probe, Program, Ready, Ruleset, Volume
 from agentbox.plan.names import FEATURE_GROUP
 from agentbox.plan.network import LOOPBACK
 from agentbox.plan.programs import FEATURE_PRIORITIES
+from agentbox.plan.rulesets import SANDBOX, ruleset
 from agentbox.plan.words import PASSWORD, filled, image_words
 from agentbox.settings import Paths
 
@@ -23,6 +24,7 @@ class Contribution:
     """The sum over all features that are on, in the order of their names."""
 
     programs: tuple[Program, ...]
+    rulesets: Mapping[str, Ruleset]
     ports: tuple[Port, ...]
     probes: tuple[Probe, ...]
     volumes: tuple[Volume, ...]
@@ -30,8 +32,10 @@ class Contribution:
     env: Mapping[str, str]
 
 
-def contribution(features: Iterable[Feature], values: Mapping[str, Any], system: str, python: str) -> Contribution:
-    """`values` are effective values by key path: what words in braces stand for (see `plan.words`).
+def contribution(
+    features: Iterable[Feature], values: Mapping[str, Any], system: str, python: str, exceptions: Sequence[Delta] = ()
+) -> Contribution:
+    """`values` are effective values by key path: what words in braces stand for (see `plan.words`). `exceptions`: the box's.
 
     Raises PlanError naming the feature whose table has an unknown or missing field, a wrong priority or an unknown
     word, and for a variable that two features set differently.
@@ -40,6 +44,9 @@ def contribution(features: Iterable[Feature], values: Mapping[str, Any], system:
     words = {**values, **image_words(system, python)}
     return Contribution(
         programs=tuple(_program(row.name, table, words) for row in rows for table in row.programs),
+        rulesets={
+            table["name"]: ruleset(row, table, words, values, exceptions) for row in rows for table in row.programs
+        },
         ports=tuple(_port(row.name, port, values) for row in rows for port in row.ports),
         probes=tuple(_probe(row, table, words) for row in rows for table in row.probes),
         volumes=tuple(_record(Volume, row.name, table) for row in rows for table in row.volumes),
@@ -77,7 +84,7 @@ def _password(feature: str, table: Mapping[str, Any], values: Mapping[str, Any])
 
 
 def _program(feature: str, table: Mapping[str, Any], words: Mapping[str, Any]) -> Program:
-    bare = {name: value for name, value in table.items() if name != PASSWORD}
+    bare = {name: value for name, value in table.items() if name not in (PASSWORD, SANDBOX)}
     if PASSWORD in table:
         words = {**words, PASSWORD: str(Paths().password(table[PASSWORD]["file"]))}
     given = filled(bare, words, feature)

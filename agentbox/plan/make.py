@@ -47,12 +47,12 @@ def make_plan(
     values = by_key(tables)
     chosen = enabled(manifest, features)
     check_lock(lock, tables["image"], chosen, system)
-    added = contribution([features[name] for name in chosen], values, system, lock.python)
+    exceptions = deltas(model, features, chosen)
+    added = contribution([features[name] for name in chosen], values, system, lock.python, exceptions)
     resolved = slots.resolve(tables["adapters"])
     api, observability = _api(tables["api"]), Observability(**tables["observability"])
     resources = Resources(**tables["resources"])
     classes = {key: apply_class(key) for key in values}
-    exceptions = deltas(model, features, chosen)
     seccomp = seccomp or _seccomp(next((row.seccomp for row in exceptions if row.seccomp), DEFAULT_SECCOMP))
     plan = Plan(
         version=__version__,
@@ -77,6 +77,7 @@ def make_plan(
         reach=tables["egress"],
         slots=resolved,
         programs=_programs(resolved, added, resources),
+        rulesets=added.rulesets,
         ports=(*own_ports(api, observability, resolved), *added.ports),
         probes=added.probes,
         tmpfs=storage.baseline_tmpfs(model.resources),

@@ -62,6 +62,20 @@ class Password:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Ruleset:
+    """What the program of a feature may use beside the toolchain: all else is closed to it (`sandbox/program.py`)."""
+
+    folders: tuple[str, ...] = ()  # reads, lists, writes; made where they are missing
+    runs: tuple[str, ...] = ()  # of those: runs what lies there, and has terminals
+    unlisted: tuple[str, ...] = ()  # reads and writes what it knows the name of
+    reads: tuple[str, ...] = ()  # files, or folders with all that lies below
+    devices: tuple[str, ...] = ()  # a name may end with *
+    listens: tuple[int, ...] = ()  # TCP ports
+    network: bool = False  # any address, and servers at ports that are nobody's
+    sockets: bool = False  # of the file system, and System V shared memory: what display servers are reached by
+
+
+@dataclass(frozen=True, kw_only=True)
 class Probe:
     """One artifact probe (box.md 6). Fields that a kind does not use keep their defaults."""
 
@@ -211,6 +225,7 @@ class Plan:
     reach: Mapping[str, Any] = field(default_factory=dict)  # [egress]: what agents may reach at most
     slots: Mapping[str, Slot]
     programs: tuple[Program, ...]
+    rulesets: Mapping[str, Ruleset] = field(default_factory=dict)  # by program: those of features
     ports: tuple[Port, ...]
     probes: tuple[Probe, ...]
     tmpfs: tuple[Tmpfs, ...]

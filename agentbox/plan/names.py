@@ -14,6 +14,8 @@ SEAL = "bootstrap-seal"
 STAGE_VARIABLE = "AGENTBOX_BOOTSTRAP_STAGE"
 STAGE_B = "B"
 
+LEGACY_TOKEN = "MANAGEMENT_API_KEY"  # a secret that is the API's token where api.token_env names none
+
 TARGET_VARIABLE = "AGENTBOX_TARGET"
 KUBERNETES = "kubernetes"
 

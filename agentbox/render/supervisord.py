@@ -26,7 +26,10 @@ def supervisord(plan: Plan, paths: Paths | None = None) -> str:
         ("supervisorctl", {"serverurl": f"unix://{_path(paths.supervisor_socket)}"}),
         ("include", {"files": _path(paths.supervisor_auth)}),
         *(_group(name, members) for name, members in _groups(plan.programs).items()),
-        *((f"program:{program.name}", _program(program, paths)) for program in plan.programs),
+        *(
+            (f"program:{program.name}", _program(program, paths, confined=program.name in plan.rulesets))
+            for program in plan.programs
+        ),
     ]
     return _HEADER.format(digest=plan.digest) + "\n" + ini.text(sections)
 
@@ -69,10 +72,11 @@ def _group(name: str, members: list[Program]) -> ini.Section:
     return f"group:{name}", {"programs": ",".join(p.name for p in members), "priority": str(priority)}
 
 
-def _program(program: Program, paths: Paths) -> Mapping[str, str]:
+def _program(program: Program, paths: Paths, *, confined: bool) -> Mapping[str, str]:
     where = f"program {program.name}"
+    argv = _relocated(program.argv, paths)
     return {
-        "command": ini.command(_relocated(program.argv, paths), f"{where}, argv"),
+        "command": ini.command((*_launcher(program.name, paths), *argv) if confined else argv, f"{where}, argv"),
         "directory": ini.plain(str(paths.at(program.directory)), f"{where}, directory"),
         "environment": ini.environment(program_environment(program, paths), f"{where}, env"),
         "priority": str(program.priority),
@@ -103,6 +107,11 @@ def program_environment(program: Program, paths: Paths) -> Mapping[str, str]:
     """What supervisord adds to its own environment for this program."""
     prefix = {} if paths.contained else {PREFIX_VARIABLE: str(paths.prefix)}
     return {**program.env, **prefix}
+
+
+def _launcher(name: str, paths: Paths) -> tuple[str, ...]:
+    """What confines the program of a feature, then becomes it."""
+    return (str(paths.python), "-I", "-m", "agentbox.confined", name)
 
 
 def _relocated(argv: tuple[str, ...], paths: Paths) -> tuple[str, ...]:

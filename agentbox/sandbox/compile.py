@@ -4,6 +4,7 @@ The kernel holds lists of what is allowed. What such a list cannot say (a deny i
 refused here, so that nobody relies on it.
 """
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -23,7 +24,7 @@ _LETTERS: Final[Mapping[tuple[str, str], str]] = {
 
 # What a program needs to start at all, whatever its policy: its libraries and loader, names of users and zones, the
 # devices that hold nothing, and the kernel's own tables. Landlock itself closes what /proc shows of strangers.
-_ALWAYS: Final = (
+ALWAYS: Final = (
     *(Grant(path, "rl") for path in ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/proc")),
     *(Grant(path, "rl") for path in ("/usr/share/zoneinfo", "/etc/ssl", "/sys/devices/system", "/sys/fs/cgroup")),
     *(Grant(path, "rx", below=False) for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")),
@@ -31,6 +32,10 @@ _ALWAYS: Final = (
     *(Grant(path, "r", below=False) for path in ("/etc/passwd", "/etc/group", "/etc/hosts")),
     *(Grant(f"/dev/{name}", "rwd", below=False) for name in ("null", "zero", "full", "random", "urandom")),
 )
+# Programs, libraries and their settings. The last two are those of the interpreter that the box runs on.
+TOOLCHAIN: Final = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc", "/nix/store"), *(sys.prefix, sys.base_prefix),
+)  # fmt: skip
 SHARED_MEMORY: Final = Grant("/dev/shm", "rwm")  # by name, never listed
 _ANYWHERE: Final = HostPattern.parse("*:*")
 
@@ -74,7 +79,7 @@ def compile_policy(
             network = True
     given = tuple(Grant(path, _once(found), below) for (path, below), found in sorted(letters.items()))
     return Confinement(
-        grants=(*_ALWAYS, *((SHARED_MEMORY,) if _writes_workspace(bound, bindings) else ()), *given),
+        grants=(*ALWAYS, *((SHARED_MEMORY,) if _writes_workspace(bound, bindings) else ()), *given),
         ports=None if network else tuple(sorted(ports)),
         door=door,
         closed_ports=tuple(sorted(closed_ports)),

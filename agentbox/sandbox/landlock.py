@@ -24,7 +24,7 @@ _ON_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _BIND, _CONNECT = 1, 2  # since ABI 4
 _ABSTRACT, _SIGNAL = 1, 2  # since ABI 6
 
-# Devices and sockets are in no letter: handled, and so refused everywhere.
+# Devices are in no letter: handled, and so refused everywhere. No agent has the letter of sockets.
 RIGHTS: Final = {
     "r": _READ_FILE,
     "l": _READ_DIR,
@@ -32,8 +32,9 @@ RIGHTS: Final = {
     "m": _MAKE_DIR | _MAKE_REG | _MAKE_FIFO | _MAKE_SYM | _REMOVE_DIR | _REMOVE_FILE | _REFER,
     "x": _EXECUTE,
     "d": _IOCTL,
+    "s": _MAKE_SOCK,
 }
-"""What a letter grants: read files, list folders, write, make and remove entries, execute, control a device."""
+"""What a letter grants: read files, list folders, write, make and remove entries, execute, control a device, make sockets."""
 
 PORTS_SINCE: Final = 4
 DEVICES_SINCE: Final = 5
@@ -60,22 +61,27 @@ def abi() -> int:
         raise
 
 
-def restrict(grants: Iterable[Grant], ports: Iterable[int] | None, known: int) -> None:
+def restrict(
+    grants: Iterable[Grant], ports: Iterable[int] | None, known: int, binds: Iterable[int] | None = None
+) -> None:
     """Confines this process and all that descend from it, for good. A granted path that is not there grants nothing.
 
-    `ports`: those that TCP may connect to; None leaves TCP alone. `known`: the ABI to use, of which at least 1 must be
-    there. Needs no_new_privs. Raises OSError.
+    `ports`: those that TCP may connect to; None leaves connecting alone, and binding where `binds` is None too. `binds`:
+    those that it may bind, 0 for any that the kernel hands out. `known`: the ABI to use, of which at least 1 must be there.
+    Needs no_new_privs. Raises OSError.
     """
     files = _files(known)
-    net = _BIND | _CONNECT if ports is not None and known >= PORTS_SINCE else 0
+    net = (_CONNECT if ports is not None else 0) | (_BIND if (ports, binds) != (None, None) else 0)
+    net = net if known >= PORTS_SINCE else 0
     scopes = _ABSTRACT | _SIGNAL if known >= SCOPES_SINCE else 0
     attributes = struct.pack("=QQQ", files, net, scopes)[: 24 if scopes else 16 if known >= PORTS_SINCE else 8]
     ruleset = _call(_CREATE, attributes, len(attributes), 0)
     try:
         for grant in grants:
             _allow(ruleset, grant, files)
-        for port in (ports or ()) if net else ():
-            _call(_ADD, ruleset, _RULE_PORT, struct.pack("=QQ", _CONNECT, port), 0)
+        for right, named in ((_CONNECT, ports), (_BIND, binds)) if net else ():
+            for port in named or ():
+                _call(_ADD, ruleset, _RULE_PORT, struct.pack("=QQ", right, port), 0)
         _call(_RESTRICT, ruleset, 0)
     finally:
         os.close(ruleset)

@@ -23,10 +23,10 @@ _SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32  # SECCOMP_SET_MODE_FILTER
 _INET, _INET6 = 2, 10  # linux/socket.h
 _STREAM, _DATAGRAM, _KIND = 1, 2, 0xF  # linux/net.h: SOCK_TYPE_MASK
 _IP, _TCP, _UDP = 0, 6, 17
-_FASTOPEN = 0x20000000  # MSG_FASTOPEN
+FASTOPEN = 0x20000000  # MSG_FASTOPEN
 _SOCKET, _REUSEPORT, _FASTOPEN_CONNECT = 1, 15, 30  # SOL_SOCKET, SO_REUSEPORT, TCP_FASTOPEN_CONNECT
-_NAMESPACES = 0x7E020000  # the CLONE_NEW* flags that clone(2) takes, linux/sched.h
-_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C  # asm-generic/ioctls.h
+NAMESPACES = 0x7E020000  # the CLONE_NEW* flags that clone(2) takes, linux/sched.h
+TIOCSTI, TIOCLINUX = 0x5412, 0x541C  # asm-generic/ioctls.h
 _SETLEASE, _NOTIFY = 1024, 1026  # F_SETLEASE, F_NOTIFY of linux/fcntl.h: a lease holds up whoever opens the file next
 # What changes a file for good through a descriptor that only reads, past every rule on paths: linux/fs.h, linux/fsverity.h,
 # linux/fscrypt.h, linux/msdos_fs.h, linux/btrfs.h.
@@ -55,7 +55,7 @@ UNKNOWN: Final = ("io_uring_setup", "io_uring_enter", "io_uring_register", "memf
 ON_ONESELF: Final = {
     "prlimit64": 0, "setpriority": 1, "ioprio_set": 1, "sched_setscheduler": 0, "sched_setparam": 0, "sched_setattr": 0,
 }  # fmt: skip
-_SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}  # where the flags are
+SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}  # where the flags are
 NETWORK: Final = ("socket", "connect", "bind", "listen")  # what the reaper does in the agent's place
 
 # By path, and by a descriptor: one that only reads is enough for these. What has no number in the table of an architecture
@@ -87,10 +87,10 @@ def build(machine: Machine, *, network: bool, forks: bool = True) -> bytes:
     rules = {
         **dict.fromkeys((*REFUSED, *UNKNOWN, *OF_A_PATH, *(() if network else NETWORK), *(FORKS if forks else ())), asked),
         **{call: (*bpf.argument(at), *bpf.unless((0,), asked)) for call, at in ON_ONESELF.items()},
-        **{call: (*bpf.argument(at), *bpf.when_any_bit(_FASTOPEN, asked)) for call, at in _SENDING.items()},
-        "clone": asked if forks else (*bpf.argument(0), *bpf.when_any_bit(_NAMESPACES, asked)),
+        **{call: (*bpf.argument(at), *bpf.when_any_bit(FASTOPEN, asked)) for call, at in SENDING.items()},
+        "clone": asked if forks else (*bpf.argument(0), *bpf.when_any_bit(NAMESPACES, asked)),
         "clone3": bpf.leave(bpf.fail(errno.ENOSYS)),  # a library falls back to clone, whose flags a filter can read
-        "ioctl": (*bpf.argument(1), *(step for one in (_TIOCSTI, _TIOCLINUX, *_OF_A_FILE) for step in bpf.when(one, asked))),
+        "ioctl": (*bpf.argument(1), *(step for one in (TIOCSTI, TIOCLINUX, *_OF_A_FILE) for step in bpf.when(one, asked))),
         "fcntl": (*bpf.argument(1), *bpf.when(_SETLEASE, asked), *bpf.when(_NOTIFY, asked)),
         # A datagram socket of a pair can still be sent to a path, so a pair is a stream or nothing.
         "socketpair": (*bpf.argument(1, _KIND), *bpf.when(_DATAGRAM, asked)),
@@ -131,16 +131,18 @@ def _ended(body: bpf.Steps, allow: bpf.Steps) -> bpf.Steps:
     return body if len(body) == 1 else (*body, *allow)
 
 
-def install(program: bytes) -> int:
-    """For this process and all that descend from it, for good: the listener, where calls wait for their answer.
+def install(program: bytes, *, listened: bool = True) -> int:
+    """For this process and all that descend from it, for good: the listener, where calls wait for their answer. A filter
+    that asks nobody is not `listened` to; then 0.
 
     A call that is being answered is ended by a signal that kills, and by no other. Needs no_new_privs. Raises OSError.
     """
     held = ctypes.create_string_buffer(program, len(program))
     described = _Program(len(program) // 8, ctypes.addressof(held))
     number = of_this_machine().number("seccomp") or -1
+    flags = _NEW_LISTENER | _WAIT_KILLABLE if listened else 0
     listener: int = _libc.syscall(
-        ctypes.c_long(number), ctypes.c_long(_SET_FILTER), ctypes.c_long(_NEW_LISTENER | _WAIT_KILLABLE), ctypes.byref(described)
+        ctypes.c_long(number), ctypes.c_long(_SET_FILTER), ctypes.c_long(flags), ctypes.byref(described)
     )  # fmt: skip
     if listener < 0:
         code = ctypes.get_errno()

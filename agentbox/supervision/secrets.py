@@ -9,10 +9,10 @@ from typing import Literal
 
 from agentbox.errors import AgentboxError
 from agentbox.plan.model import Plan
+from agentbox.plan.names import LEGACY_TOKEN
 from agentbox.settings import Paths
 from agentbox.supervision.files import replace
 
-LEGACY_TOKEN = "MANAGEMENT_API_KEY"
 SUPERVISOR_USER = "agentbox"  # of supervisord's socket; the password is its token
 # Spellings that people leave in templates (rule E018), whole and case ignored.
 _PLACEHOLDER = re.compile(

@@ -8,9 +8,7 @@ from agentbox.client import BoxClient
 from agentbox.errors import AgentboxError
 from agentbox.plan.model import Plan
 from agentbox.settings import Paths
-from agentbox.supervision.backoff import backoff
 from agentbox.supervision.boot_record import load_plan, read_boot_record
-from agentbox.supervision.notify import notify
 from agentbox.supervision.secrets import find_token, read_secret
 from agentbox.telegram.chat import Chat
 from agentbox.telegram.mirror import Mirror
@@ -22,13 +20,11 @@ def main(token_name: str, chat_name: str) -> int:
     """The exit code. An error of the operator's making is one line on stderr."""
     paths = Paths.of_this_process()
     try:
-        backoff(paths, PROGRAM)
         plan = _plan(paths)
         logs.configure(PROGRAM, plan.observability.log_level)
         logging.getLogger("httpx").setLevel(logging.WARNING)  # it writes URLs, and this one holds the token
         chat = Chat(_secret(paths, token_name), _secret(paths, chat_name))
         with _client(paths, plan) as client:
-            notify(paths, PROGRAM)
             Mirror(client, chat, paths.slot("telegram") / "position", plan.name).run()
     except AgentboxError as error:
         sys.stderr.write(f"{error.message}\n{error.hint}\n")

@@ -1,9 +1,10 @@
 """Phase 2: the API's token and the passwords of programs are there, and no secret stays in the environment."""
 
 from agentbox.boot.context import Context
+from agentbox.plan.names import LEGACY_TOKEN
 from agentbox.settings import take_from_environment
 from agentbox.supervision.passwords import lay
-from agentbox.supervision.secrets import LEGACY_TOKEN, find_token, make_token, store_secret
+from agentbox.supervision.secrets import find_token, make_token, store_secret
 
 PHASE, BUDGET_MS = "2", 5
 

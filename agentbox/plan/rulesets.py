@@ -1,0 +1,69 @@
+"""Feature file -> what its programs may use. Pure; `sandbox/program.py` tells the kernel (ADR 0033).
+
+A program has the volumes and ports of its feature and its password without a word, and the workspace where it works there.
+The rest is in its `sandbox` table.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from agentbox.features import Feature
+from agentbox.plan.model import Delta, Ruleset
+from agentbox.plan.names import LEGACY_TOKEN
+from agentbox.plan.words import PASSWORD, filled
+from agentbox.settings import Paths
+
+SANDBOX: Final = "sandbox"
+_BOX = Paths()
+_NVIDIA: Final = ("nvidia", "/dev/nvidia*")
+
+
+def ruleset(
+    feature: Feature, program: Mapping[str, Any], words: Mapping[str, Any], values: Mapping[str, Any], exceptions: Iterable[Delta]
+) -> Ruleset:  # fmt: skip
+    """Of one program. `words` and `values` as `contribution` has them; `exceptions`: those of the box, whose devices every
+    program may use, and of whose volumes it has those of its feature's exception. Raises PlanError for an unknown word."""
+    sandbox = filled(program.get(SANDBOX, {}), words, feature.name)
+    works = (str(_BOX.workspace),) if _within_workspace(program.get("directory", "/")) else ()
+    password = (str(_BOX.password(program[PASSWORD]["file"])),) if PASSWORD in program else ()
+    token = _of_the_token(values) if sandbox.get("token") else ()
+    written, read = _volumes(feature, exceptions)
+    return Ruleset(
+        folders=tuple(dict.fromkeys((*works, *written, *sandbox.get("folders", ())))),
+        runs=works,
+        unlisted=tuple(sandbox.get("unlisted", ())),
+        reads=(*password, *_secrets(sandbox.get("secrets", ())), *token, *read),
+        devices=_devices(exceptions),
+        listens=tuple(sorted(values[port.key] if port.key else port.port for port in feature.ports)),
+        network=sandbox.get("network", False),
+        sockets=sandbox.get("sockets", False),
+    )
+
+
+def _volumes(feature: Feature, exceptions: Iterable[Delta]) -> tuple[list[str], list[str]]:
+    """Where it may write, and where it may only read."""
+    key = feature.exception.key if feature.exception else None
+    found = [(volume["target"], volume.get("read_only", False)) for volume in feature.volumes]
+    found += [(row.target, row.read_only) for delta in exceptions if delta.key == key for row in delta.volumes]
+    return [target for target, kept in found if not kept], [target for target, kept in found if kept]
+
+
+def _devices(exceptions: Iterable[Delta]) -> tuple[str, ...]:
+    vendor, names = _NVIDIA
+    given = {device for delta in exceptions for device in delta.devices}
+    given |= {names for delta in exceptions for request in delta.device_requests if request.driver == vendor}
+    return tuple(sorted(given))
+
+
+def _within_workspace(directory: str) -> bool:
+    return directory == str(_BOX.workspace) or directory.startswith(f"{_BOX.workspace}/")
+
+
+def _secrets(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(str(folder / name) for name in names for folder in (_BOX.mounted_secrets, _BOX.moved_secrets))
+
+
+def _of_the_token(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The box's own token wherever it may lie, and where the box says what its plan is."""
+    names = (name for name in (values["api.token_env"], LEGACY_TOKEN) if name)
+    return (*_secrets(names), str(_BOX.api_key), str(_BOX.boot_record), str(_BOX.drift_plan))
