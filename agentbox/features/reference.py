@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from agentbox.features.loader import ALWAYS, features_dir, load_features
 from agentbox.features.model import Feature
+from agentbox.features.rights import rights
 from agentbox.features.runs import as_run
 from agentbox.settings import CHECKOUT
 
@@ -26,6 +27,10 @@ prove that all of it is there. Its packages are a layer of their own, `f-<featur
 `schema/feature.schema.json` closes the form of a file. A program that asks its users for a password finds it in
 `/run/agentbox/secrets/`: the operator's secret where a key of the manifest names one, else one that the first boot makes
 and keeps; `agentbox shell -- cat /var/lib/agentbox/secrets/<name>` shows that one.
+
+A program is confined by the kernel (Landlock and a seccomp filter, `docs/adr/0033-programs-of-features-are-confined.md`): beside the
+toolchain and a temporary folder it has what "May use" says, and nothing else of the box; `agentbox render plan` has
+its ruleset in full, with what exceptions add.
 """
 
 
@@ -67,6 +72,7 @@ def _facts(feature: Feature) -> Iterator[tuple[str, str]]:
     yield "Memory beside the agents", str(feature.min_memory or "")
     yield "Environment", _listed(f"{name}={value}" for name, value in feature.env.items())
     yield "Programs", ", ".join(_program(table) for table in feature.programs)
+    yield "May use", rights(feature)
     yield "Ports", ", ".join(f"{port.name} {f'`{port.key}`' if port.key else port.port}" for port in feature.ports)
     yield "Volumes", _listed(table["target"] for table in feature.volumes)
     yield "Exception", f"`{feature.exception.key}`, {feature.exception.need}" if feature.exception else ""

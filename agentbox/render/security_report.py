@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
+from agentbox.plan.plain import plain
 from agentbox.render.controls import ENGINE, FIELDS, LINES, Judged, Line
 
 _CONTROLS = "Controls are those of the CIS Docker Benchmark 1.6 (CIS) and of the Pod Security Standards (PSS)."
@@ -32,6 +33,7 @@ def report(plan: Plan, *, project: Path | None = None) -> dict[str, Any]:
             {"key": row.key, "reason": row.reason, "adds": list(_added(bare, row))} for row in plan.exceptions
         ],
         "effective": [_row(line, judged) for line in LINES],
+        "programs": [{"name": name, **plain(ruleset)} for name, ruleset in sorted(plan.rulesets.items())],
         "engine": [f"CIS {number}" for number in ENGINE],
     }
 
@@ -78,6 +80,7 @@ def security_report(plan: Plan, *, project: Path | None = None) -> str:
         "## Baseline\n\n" + _lines(found["baseline"]),
         "## Exceptions\n\n" + ("\n\n".join(map(_section, found["exceptions"])) or "None: the baseline holds."),
         "## Effective profile\n\n" + (_lines(found["effective"]) if plan.exceptions else "The baseline, unchanged."),
+        _programs(found["programs"]),
         f"## Left to the engine\n\n{', '.join(found['engine'])} (AppArmor, SELinux): this file sets neither.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -87,6 +90,22 @@ def _project(project: Path | None) -> str:
     if project is None:
         return ""
     return f"## Project folder\n\n`{project}` of this host is mounted writable at the workspace: agents can change it."
+
+
+def _programs(rows: Sequence[dict[str, Any]]) -> str:
+    """What each program of a feature may use beside the toolchain (ADR 0033)."""
+    if not rows:
+        return ""
+    heads = ("Program", "Writes", "By name", "Reads", "Devices", "Listens", "Network", "Sockets")
+    lines = [
+        (
+            f"`{row['name']}`", *(", ".join(row[key]) for key in ("folders", "unlisted", "reads", "devices")),
+            ", ".join(map(str, row["listens"])), *("yes" if row[key] else "no" for key in ("network", "sockets")),
+        )
+        for row in rows
+    ]  # fmt: skip
+    said = "Confined by the kernel; whatever is not named is closed to them."
+    return f"## Programs of features\n\n{said}\n\n{_table(heads, lines)}"
 
 
 def _section(row: dict[str, Any]) -> str:
