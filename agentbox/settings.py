@@ -252,11 +252,6 @@ class Paths:
         return self.run / "desktop"
 
     @cached_property
-    def desktop_state(self) -> Path:
-        """What the desktop's programs keep."""
-        return self.state / "desktop"
-
-    @cached_property
     def user_runtime(self) -> Path:
         """`XDG_RUNTIME_DIR` of the box's user."""
         return self.at("/run/user/1000")

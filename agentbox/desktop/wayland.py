@@ -59,7 +59,7 @@ def _runtime(paths: Paths) -> Path:
 
 def _certificate(paths: Paths) -> tuple[Path, Path]:
     """A key and a certificate that the first start makes and keeps, so that viewers know the box again."""
-    key, certificate = paths.desktop_state / "key.pem", paths.desktop_state / "certificate.pem"
+    key, certificate = paths.slot("desktop") / "key.pem", paths.slot("desktop") / "certificate.pem"
     if not (key.exists() and certificate.exists()):
         made = folder(paths) / "new-key.pem"
         argv = ["/usr/bin/openssl", "req", "-x509", "-newkey", _KEY_BITS, "-noenc", "-days", "3650"]
