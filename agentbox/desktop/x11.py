@@ -29,7 +29,9 @@ def server(port: str, resolution: str, password_file: str) -> None:
     replace(_cookie(paths), _authority(secrets.token_bytes(_COOKIE_BYTES)), mode=0o600, durable=False)
     argv = ["/usr/bin/Xtigervnc", DISPLAY, "-rfbport", port, "-geometry", resolution, "-depth", "24"]
     argv += ["-SecurityTypes", "TLSVnc,VncAuth", "-PasswordFile", str(made / "vnc"), "-auth", str(_cookie(paths))]
-    become([*argv, "-nolisten", "tcp", "-AlwaysShared", "-desktop", "agentbox"])
+    # `local` is the abstract socket, which is out of reach of other confined programs; libxcb tries it first, and does not
+    # go on to the one of the file system where it is refused.
+    become([*argv, "-nolisten", "tcp", "-nolisten", "local", "-AlwaysShared", "-desktop", "agentbox"])
 
 
 def session() -> None:
