@@ -30,7 +30,9 @@ _ROUTE = 0  # NETLINK_ROUTE, linux/netlink.h
 _STREAM, _DATAGRAM, _KIND = 1, 2, 0xF  # linux/net.h: SOCK_TYPE_MASK
 _IP, _TCP, _UDP = 0, 6, 17
 _SHARED_MEMORY_CALLS: Final = ("shmget", "shmat", "shmctl", "shmdt")
-_OWN_PROCESSORS: Final = ("sched_setaffinity",)  # a program has no limit that this would step over
+# A program has no limit that these would step over. Of a thread the number is given, which a filter cannot tell from another
+# process: libzmq, which kernels of notebooks talk by, ends when it is refused.
+_OWN_PROCESSORS: Final = ("sched_setaffinity", "sched_setscheduler", "sched_setparam")
 _OWN_MEMORY: Final = ("memfd_create",)  # nor a walk that counts its files
 
 
@@ -101,7 +103,7 @@ def build(machine: Machine, *, network: bool, sockets: bool) -> bytes:
     rules = {
         **{call: refused for call in seccomp.REFUSED if call not in passed},
         **{call: unknown for call in seccomp.UNKNOWN if call not in _OWN_MEMORY},
-        **{call: (*bpf.argument(at), *bpf.unless((0,), refused)) for call, at in seccomp.ON_ONESELF.items()},
+        **{call: (*bpf.argument(at), *bpf.unless((0,), refused)) for call, at in seccomp.ON_ONESELF.items() if call not in passed},
         "clone": (*bpf.argument(0), *bpf.when_any_bit(seccomp.NAMESPACES, refused)),
         "clone3": unknown,  # a library falls back to clone, whose flags a filter can read
         "ioctl": (

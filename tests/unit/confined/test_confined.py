@@ -150,8 +150,12 @@ def shared():
     from multiprocessing import shared_memory
     shared_memory.SharedMemory(create=True, size=64).unlink()
 def threads():
-    import asyncio
+    import asyncio, threading
     asyncio.run(asyncio.sleep(0))
+    def scheduled():
+        os.sched_setscheduler(threading.get_native_id(), os.SCHED_OTHER, os.sched_param(0)); done.append(1)
+    done = []; thread = threading.Thread(target=scheduled); thread.start(); thread.join()
+    if not done: raise OSError(errno.EPERM, "a thread is not scheduled")
 said(work=tried(script), state=tried(lambda: (os.mkdir(state + "/a"), write(state + "/a/b"))), password=tried(lambda: read(password)),
      temp=tried(lambda: tempfile.NamedTemporaryFile().close()), terminal=tried(terminal), shared=tried(shared),
      port=tried(lambda: serve(int(port))), nobodys=tried(lambda: serve(0)), pair=tried(lambda: socket.socketpair()),
