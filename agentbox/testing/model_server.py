@@ -57,6 +57,8 @@ class ModelServer:
 
     say: Callable[[int, Mapping[str, Any]], Said] = field(default_factory=lambda: turns([Said(text="Hello there.")]))
     key: str = ""  # "" = any
+    host: str = "127.0.0.1"
+    port: int = 0  # 0 = a free one
     pause: float = 0.0  # seconds between the events of a stream
     faults: deque[Fault] = field(default_factory=deque)
     requests: list[Recorded] = field(default_factory=list)
@@ -66,10 +68,12 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://{self.host}:{self._port}"
 
     def __enter__(self) -> Self:
-        config = uvicorn.Config(self, port=0, log_level="critical", lifespan="off", access_log=False, ws="none")
+        config = uvicorn.Config(
+            self, host=self.host, port=self.port, log_level="critical", lifespan="off", access_log=False, ws="none"
+        )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()

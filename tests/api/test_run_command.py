@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from commandline import SHELL, agentbox, command
@@ -14,6 +15,7 @@ from helpers import until
 
 from agentbox.client import BoxClient
 from agentbox.testing.api_box import ApiBox
+from agentbox.testing.plans import plan_of
 
 
 @pytest.mark.parametrize(
@@ -104,6 +106,20 @@ def test_environment_and_input(box: ApiBox) -> None:
         box, "--quiet", "run", "-e", "A=b c", "--input", "-", "--", "/bin/sh", "-c", 'echo "$A"; cat', given=b"in"
     )
     assert done.stdout == b"b c\nin"
+
+
+def test_an_agent_of_the_manifest_runs_by_its_name(tmp_path: Path) -> None:
+    """Its own command and profile, with what it is fed; neither a command nor a name is a mistake of the user's."""
+    table = plan_of('[agents.copier]\ncommand = ["cat"]\nprofile = "readonly"\n').agents
+    with ApiBox(tmp_path, agents=table) as box, box.client() as client:
+        done = agentbox(box, "run", "--agent", "copier", "--input", "-", given=b"in")
+        assert (done.returncode, done.stdout) == (0, b"in")
+        assert b"as the manifest has this agent" in done.stderr
+        (made,) = client.agents.list(name="copier")[0]
+        assert made.spec["profile"] == "readonly"
+        assert (
+            agentbox(box, "run", "--agent", "copier", "--", "echo").returncode == agentbox(box, "run").returncode == 2
+        )
 
 
 def test_json_is_one_document(box: ApiBox) -> None:

@@ -1,6 +1,5 @@
 """Two unmodified agent CLIs mend a real repository in a box: through the gateway, without the key, within a budget."""
 
-import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -8,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import key_search
 import pytest
 from clis import CLAUDE, CODEX, END, TASK, Agent, place
 
@@ -60,8 +60,7 @@ class Story:
             MANIFEST.replace("KIND", agent.kind).replace("BASE", agent.base).replace("TOKENS", str(tokens))
             .replace("COMMAND", agent.command.replace("{program}", str(program)))
         )  # fmt: skip
-        self.seen: list[str] = []  # processes whose memory held the key
-        self.searched = 0
+        self.found: list[key_search.Found] = []
         script = agent.say(self.prefix / "run/secrets/MODEL_KEY")
 
         def say(spoken: int, body: Mapping[str, Any]) -> Said:
@@ -86,13 +85,14 @@ class Story:
 
     def search(self) -> None:
         """Environment and writable memory of every process of the agent."""
+        self.found.append(key_search.search(self._processes(), KEY.encode()))
+
+    def _processes(self) -> Iterator[Path]:
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 around = (process / "environ").read_bytes()
-                if b"AGENTBOX_AGENT_ID=" in around and str(self.prefix).encode() in around:
-                    self.searched += 1
-                    if KEY.encode() in around or in_memory(process, KEY.encode()):
-                        self.seen.append(process.name)
+                if b"AGENTBOX_TOKEN=" in around and str(self.prefix).encode() in around:
+                    yield process
 
     def files_with_key(self) -> set[str]:
         """Everything below the box, the secret itself left out."""
@@ -109,19 +109,6 @@ def denied(box: StoryBox, layer: str, rule: str) -> Any:
         assert time.monotonic() < end, one.denials
         time.sleep(0.05)
     return one
-
-
-def in_memory(process: Path, wanted: bytes) -> bool:
-    """Whether a process holds those bytes in what it may write."""
-    rows = (line.split() for line in (process / "maps").read_text().splitlines())
-    spans = [row[0].split("-") for row in rows if row[1].startswith("rw")]
-    with (process / "mem").open("rb", buffering=0) as memory:
-        for start, end in ((int(a, 16), int(b, 16)) for a, b in spans):
-            for at in range(start, end, 1 << 24):
-                with suppress(OSError):  # a page that was never touched
-                    if wanted in os.pread(memory.fileno(), min((1 << 24) + len(wanted), end - at), at):
-                        return True
-    return False
 
 
 @pytest.mark.parametrize("agent", [CLAUDE, CODEX], ids=lambda agent: agent.name)
@@ -142,8 +129,8 @@ def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(agent: Agent,
         assert {request.key for request in story.server.requests} == {KEY}
         assert KEY not in said
         assert KEY.encode() not in ran.stdout + ran.stderr
-        assert story.searched > 0
-        assert not story.seen
+        assert sum(found.searched for found in story.found) > 0
+        assert all((found.keys, found.own) == (0, found.searched) for found in story.found)
         assert not story.files_with_key()
         one = denied(box, "proxy", "net connect")  # more than one: both call their makers' hosts unasked
         one = denied(box, "reaper", "connect")

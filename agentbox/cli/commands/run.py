@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 CONFINED = (
     "confined by the kernel to its profile, its network is the gateway; what that does not stop: docs/security.md"
 )
+DECLARED = "confined by the kernel as the manifest has this agent; what that does not stop: docs/security.md"
 OPEN = "confined by the kernel to its files and processes, its network is open; docs/security.md"
 FAILED_ITSELF = 125
 TIMED_OUT = 124
@@ -35,7 +36,8 @@ _RETRY_SECONDS = 0.2
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     epilog="Exit code: the command's own; 128 + n when signal n ended it, 124 at the time limit, 125 when agentbox failed.",
 )
-@click.option("--profile", default="sandboxed", show_default=True, metavar="P", help="Profile of the agent.")
+@click.option("--agent", default="", metavar="NAME", help="Run this agent of the manifest, with its own command.")
+@click.option("--profile", default="", metavar="P", help="Profile of the agent. [default: sandboxed, or that of NAME]")
 @click.option(
     "--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True, metavar="S",
     help="End it after S seconds.",
@@ -47,20 +49,23 @@ _RETRY_SECONDS = 0.2
 @click.option("--input", "given", type=click.File("rb"), help="Feed this file (- for stdin) to its standard input.")
 @click.option("--direct", is_flag=True, help="Let it write the workspace itself, without a review. Needs scope admin.")
 @click.option("--no-stream", is_flag=True, help="Print the output when the command has ended.")
-@click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD...")
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[--] CMD...")
 @click.pass_obj
 def command(
-    cli: Cli, profile: str, timeout_s: float, cwd: str, env: tuple[str, ...], given: IO[bytes] | None, direct: bool, no_stream: bool,
-    argv: tuple[str, ...],
+    cli: Cli, agent: str, profile: str, timeout_s: float, cwd: str, env: tuple[str, ...], given: IO[bytes] | None, direct: bool,
+    no_stream: bool, argv: tuple[str, ...],
 ) -> int:  # fmt: skip
-    """Run one command in the box, and return its exit code.
+    """Run one command in the box, or an agent of the manifest by its name, and return its exit code.
 
     Its output streams to this terminal. Ctrl-C ends it. A bead in the box is its receipt. It works in a copy of the
     workspace; what it changed there waits for `agentbox review`.
     """
-    spec = {"name": Path(argv[0]).name[:64], "argv": list(argv), "profile": profile, "cwd": cwd, "env": _variables(env)}
+    if bool(argv) == bool(agent):
+        raise click.UsageError("Say what to run: either CMD..., or --agent NAME.")
+    name, profile = agent or Path(argv[0]).name[:64], profile or ("" if agent else "sandboxed")
+    spec = {"name": name, "argv": list(argv), "profile": profile, "cwd": cwd, "env": _variables(env)}
     spec |= {"workspace": "direct"} if direct else {}
-    cli.out.note(f"agentbox: {OPEN if profile == 'unrestricted' else CONFINED}")
+    cli.out.note(f"agentbox: {OPEN if profile == 'unrestricted' else CONFINED if profile else DECLARED}")
     try:
         with cli.client() as client:
             stdin = given.read() if given else None

@@ -57,23 +57,26 @@ SUITES = (
 @click.argument("names", nargs=-1, type=click.Choice([suite.name for suite in SUITES] + ["all"]))
 @click.option("--all", "every", is_flag=True, help="Suite features: try each, not only a small one, and keep the rows.")
 @click.option("--feature", "some", multiple=True, metavar="NAME", help="Suite features: try this one; repeatable.")
+@click.option("--container", is_flag=True, help="Suite stories: in a container too.")
 @click.option("--yes", "-y", is_flag=True, help="Consent to installing the Debian packages that the suites need.")
 @click.pass_obj
-def command(cli: Cli, names: tuple[str, ...], every: bool, some: tuple[str, ...], yes: bool) -> int:
+def command(cli: Cli, names: tuple[str, ...], every: bool, some: tuple[str, ...], container: bool, yes: bool) -> int:
     """Run the test suites NAMES (default: all). Exit 1 if one fails.
 
     lint: style, types, layers. unit: fast. contract: every adapter against its clauses, meshes. nix: builds. runtime: real
     boxes.
     features: a box with an optional feature, a small one (a minute) unless --all or --feature says which; --all takes some
     two hours and 15 GB of free disk, keeps each row as soon as it is known, and after Ctrl-C goes on where it was.
-    stories: two agent CLIs of different makers, fetched by npm, at work in a box (a minute).
+    stories: two agent CLIs of different makers, fetched by npm, at work in a box (a minute); --container builds an image
+    with both and tells it all there, as root (some six minutes, 4 GB of free disk).
     e2e: the commands as an operator types them: a real package's own test suite, disasters, kills, interrupts.
     """
     chosen = [suite for suite in SUITES if suite.name in names or "all" in names or not names]
+    more = {"features": _features(every, some), "stories": ("--container",) if container else ()}
+    chosen = [replace(suite, options=more.get(suite.name, ())) for suite in chosen]
     _install_requirements()
     if any(suite.name != "lint" for suite in chosen):
-        install_test_tools(cli, containers=any(suite.containers for suite in chosen), yes=yes)
-    chosen = [replace(suite, options=_features(every, some)) if suite.name == "features" else suite for suite in chosen]
+        install_test_tools(cli, containers=container or any(suite.containers for suite in chosen), yes=yes)
     results = [_run(suite) for suite in chosen]
     for result in results:
         cli.out.line(f"{result.suite:<10} {'passed' if result.passed else 'FAILED':<8} {result.seconds:7.1f} s")

@@ -1,0 +1,19 @@
+"""The story in a container builds an image of half a gigabyte: it is told where it is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--container", action="store_true", help="Also the story in a container.")
+    parser.addoption("--record", action="store_true", help="Write its terminal sessions to docs/stories.")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Nothing that was asked for is left out."""
+    if collection_path.name == "test_in_a_container.py" and not config.getoption("--container"):
+        return True
+    return None
