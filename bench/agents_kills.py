@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
+
+from agentbox.client import ApiError, BoxUnreachable
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests/api"))
 
 from raw import ask
 from ten_load import NEIGHBOUR, Sample
 from ten_writers import Writers
 from test_supervised import Sealed
-
-from agentbox.client import ApiError, BoxUnreachable
 
 AFTER = 5.0  # seconds that a kill's window goes on once the box is ready again: who waited asks again, agents are started anew
 _PATIENCE = 60.0
