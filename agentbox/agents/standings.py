@@ -95,4 +95,7 @@ def _limits(entry: Entry) -> Mapping[str, Any]:
 
 def _ancestor(entry: Entry, now: float) -> Ancestor:
     holding = entry.holding
-    return Ancestor(agent_id=entry.agent_id, name=entry.spec.name, budget=holding.budget, rights=holding.asked_for(now))
+    return Ancestor(
+        agent_id=entry.agent_id, name=entry.spec.name, budget=holding.budget, rights=holding.asked_for(now),
+        egress=_limits(entry).get("egress"),
+    )  # fmt: skip

@@ -40,8 +40,8 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Ancestor:
-    """Who started an agent, or started that one, as it was then: it may be over. What an agent uses of a model is used of
-    every ancestor's budget too, and in the fair queue it has its outermost ancestor's place."""
+    """Who started an agent, or started that one, as it was then: it may be over. What an agent uses of a model or moves through
+    the proxy is used of every ancestor's budget too, and in the fair queue it has its outermost ancestor's place."""
 
     agent_id: str
     name: str
@@ -49,6 +49,7 @@ class Ancestor:
     rights: tuple[
         Right, ...
     ] = ()  # as they are now: what its descendants ask for, each of these lists must allow as well
+    egress: int | None = None  # its `limits.egress`, in bytes; None = the box's
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from agentbox.gateway.llm.words import Answer, Call, Kind
 from agentbox.grants.standing import Standing
 
 LARGEST: Final = 32 << 20  # bytes of an answer that is no stream
+STALLED_SECONDS: Final = 30.0  # in which an agent must have taken something of its answer: its slot is wanted by others
 _PASSED: Final = (b"content-type", b"retry-after", b"retry-after-ms", b"request-id", b"x-request-id", b"x-should-retry")
 _EVENTS: Final = b"text/event-stream"
 
@@ -155,7 +156,7 @@ class Exchange:
             body = self._read(body)
         body = self._echo.clean(body)
         await self._head(response, len(body))
-        await self._send({"type": "http.response.body", "body": body})
+        await self._give({"type": "http.response.body", "body": body})
 
     def _read(self, body: bytes) -> bytes:
         """Takes the usage out of an answer, and models that the agent may not know of."""
@@ -180,10 +181,10 @@ class Exchange:
             self._meter.bytes += len(piece)
             kept = [event for event in events.feed(piece) if self._keep(event, hide)]
             if kept and (clean := self._echo.feed(b"".join(kept))):
-                await self._send({"type": "http.response.body", "body": clean, "more_body": True})
+                await self._give({"type": "http.response.body", "body": clean, "more_body": True})
         rest = events.end()
         last = self._echo.feed(rest if self._keep(rest, hide) else b"") + self._echo.end()
-        await self._send({"type": "http.response.body", "body": last})
+        await self._give({"type": "http.response.body", "body": last})
 
     def _keep(self, event: bytes, hide: bool) -> bool:
         document = told(event)
@@ -197,7 +198,16 @@ class Exchange:
         if length is not None:
             passed.append((b"content-length", str(length).encode()))
         self.started = True
-        await self._send({"type": "http.response.start", "status": response.status, "headers": passed})
+        await self._give({"type": "http.response.start", "status": response.status, "headers": passed})
+
+    async def _give(self, message: dict[str, Any]) -> None:
+        """To the agent. Raises Cut for one that takes nothing."""
+        try:
+            async with asyncio.timeout(STALLED_SECONDS):
+                await self._send(message)
+        except TimeoutError as error:
+            self._meter.cut = True
+            raise Cut from error
 
 
 def _written(body: dict[str, Any]) -> bytes:

@@ -1,5 +1,7 @@
 """What one agent has open in the proxy, and what it may still move."""
 
+from collections.abc import Iterator
+
 from agentbox.gateway.proxy.answers import Sorry
 from agentbox.gateway.proxy.reach import Reach
 from agentbox.gateway.proxy.spent import Spent
@@ -22,25 +24,30 @@ class Account:
                 429, "limit:connections",
                 f"cannot open another connection: {most} are open, egress.max_connections. Close one first.",
             )  # fmt: skip
-        if self._spent.of(self.who.agent_id) >= self.cap:
-            raise self._over()
+        for agent_id, cap in self._caps():
+            if self._spent.of(agent_id) >= cap:
+                raise _over(agent_id, cap)
 
     def take(self, count: int) -> None:
-        """Counts bytes that are moved. Raises Sorry once they are too many."""
-        self._spent.add(self.who.agent_id, count)
-        if self._spent.of(self.who.agent_id) > self.cap:
-            raise self._over()
+        """Counts bytes that are moved, of the agent and of all that it descends from. Raises Sorry once they are too many."""
+        for agent_id, _ in self._caps():
+            self._spent.add(agent_id, count)
+        for agent_id, cap in self._caps():
+            if self._spent.of(agent_id) > cap:
+                raise _over(agent_id, cap)
 
-    @property
-    def cap(self) -> int:
-        """Bytes in 24 hours, both ways."""
-        return int(self.who.limits.get("egress") or self._reach.bytes)
+    def _caps(self) -> Iterator[tuple[str, int]]:
+        """Bytes in 24 hours, both ways: its own and, since a child is soon started anew, those of each ancestor."""
+        yield self.who.agent_id, int(self.who.limits.get("egress") or self._reach.bytes)
+        for one in self.who.ancestors:
+            yield one.agent_id, int(one.egress or self._reach.bytes)
 
-    def _over(self) -> Sorry:
-        return Sorry(
-            429, "limit:egress",
-            f"cannot move more bytes: limits.egress allows {self.cap} in 24 hours. Wait, or ask an operator to raise it.",
-        )  # fmt: skip
+
+def _over(agent_id: str, cap: int) -> Sorry:
+    return Sorry(
+        429, "limit:egress",
+        f"cannot move more bytes: limits.egress of {agent_id} allows {cap} in 24 hours. Wait, or ask an operator to raise it.",
+    )  # fmt: skip
 
 
 class Accounts:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from agentbox.gateway.proxy.spent import Spent
+from agentbox.grants.standing import Ancestor
 from agentbox.supervision.applied import keep
-from agentbox.testing.gateway_room import Room, served
+from agentbox.testing.gateway_room import TOKEN, Room, served
 from agentbox.testing.told_authority import right
 
 Start = Callable[..., Awaitable[Room]]
@@ -179,6 +180,21 @@ async def test_bytes_are_counted_across_a_restart_and_the_limit_cuts(start: Star
             assert (await again.open(f"127.0.0.1:{port}"))[2][9:12] == "429"
         finally:
             await again.server.close()
+
+
+async def test_a_family_moves_no_more_bytes_than_its_head_may(start: Start) -> None:
+    """A new child finds what those before it have moved, and its parent does too; another family does not."""
+    async with served(echo) as port:
+        room = await start({"egress": 1_000_000})
+        rights = [right("net", "connect", "*:*")]
+        line = (Ancestor(agent_id="one", name="one", budget=None, rights=tuple(rights)),)
+        for name, more in (("first", {"ancestors": line}), ("second", {"ancestors": line}), ("stranger", {})):
+            room.authority.add(name, f"of {name}", rights, **more)
+        reader, writer, _ = await room.open(f"127.0.0.1:{port}", "of first")
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await _many(_there_and_back, reader, writer)
+        for token, status in (("of second", "429"), (TOKEN, "429"), ("of stranger", "200")):
+            assert (await room.open(f"127.0.0.1:{port}", token))[2][9:12] == status
 
 
 async def test_what_is_applied_holds_for_the_next_connection(start: Start) -> None:

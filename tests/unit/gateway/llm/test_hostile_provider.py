@@ -7,10 +7,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from agentbox.gateway.llm import exchange
 from agentbox.gateway.llm.words import MOST_TOKENS
 from agentbox.testing.gateway_room import served
 from agentbox.testing.model_server import ModelServer
 from agentbox.testing.models import Room, room
+from agentbox.testing.until import until
 
 
 @asynccontextmanager
@@ -62,6 +66,41 @@ async def test_a_wait_that_is_no_number_is_none(tmp_path: Path) -> None:
         async with saying(tmp_path / words, (busy.format(words), b"{}"), told({"prompt_tokens": 1})) as here:
             here.standings.enter("coder")
             assert (await here.chat("coder")).status_code == status, words
+
+
+async def test_an_agent_that_takes_nothing_of_its_answer_loses_its_slot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is cut and pays the worst case; who waited behind it is served."""
+    monkeypatch.setattr(exchange, "STALLED_SECONDS", 0.5)
+    event = b'data: {"choices": [{"delta": {"content": "' + b"x" * 60_000 + b'"}}]}\n\n'
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+        endless = json.loads(await reader.readexactly(length)).get("stream")
+        kind = b"text/event-stream" if endless else b"application/json"
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: " + kind + b"\r\nConnection: close\r\n\r\n")
+        while endless:
+            writer.write(event)
+            await writer.drain()
+        writer.write(told({"prompt_tokens": 1})[1])
+
+    async with served(talk) as port:
+        server = ModelServer()
+        server._port = port
+        async with room(tmp_path, server, max_concurrent=1, timeout_seconds=600) as here:
+            here.standings.enter("lazy")
+            here.standings.enter("coder")
+            body = json.dumps({"model": "small-1", "messages": [], "stream": True, "max_tokens": 5000}).encode()
+            _, writer = await asyncio.open_connection("127.0.0.1", int(here.url.rpartition(":")[2]), limit=1)
+            head = "POST /llm/openai/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer token-lazy\r\n"
+            writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+            await until(lambda: here.app.lines["openai"].queue.running == 1, "it has the slot")
+            async with asyncio.timeout(60):
+                assert (await here.chat("coder")).status_code == 200
+            assert here.app.ledger.accounts["lazy"].tokens >= 5000
+            writer.close()
 
 
 async def test_an_event_nested_without_end_breaks_no_stream(tmp_path: Path) -> None:
