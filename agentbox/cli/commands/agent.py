@@ -6,12 +6,14 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentbox.cli.context import Cli
 from agentbox.cli.logview import plain
+from agentbox.cli.terminal import Output
 from agentbox.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -98,12 +100,9 @@ def stop(cli: Cli, grace_s: float | None, agent_id: str) -> None:
 @click.pass_obj
 def logs(cli: Cli, follow: bool, agent_id: str) -> None:
     """Output of an agent, as far as the box has kept it."""
-    with cli.client() as client:
+    with cli.client() as client, closing(Output()) as output:
         for item in client.agents.stream(agent_id, follow=follow):
-            stream = {"stdout": sys.stdout, "stderr": sys.stderr}.get(item.kind)
-            if stream is not None:
-                stream.buffer.write(item.data)
-                stream.buffer.flush()
+            output.write(item.kind, item.data)
 
 
 @command.command()
@@ -113,11 +112,10 @@ def attach(cli: Cli, agent_id: str) -> None:
     """Join this terminal to an agent's standard input and output. Ctrl-D closes its input, Ctrl-C lets go of it."""
     with cli.client() as client:
         agent = client.agents.get(agent_id)
-        with client.agents.attach(agent_id, agent.generation) as attached:
+        with client.agents.attach(agent_id, agent.generation) as attached, closing(Output()) as output:
             threading.Thread(target=_feed, args=(attached,), daemon=True).start()
             for chunk in attached:
-                sys.stdout.buffer.write(chunk)
-                sys.stdout.buffer.flush()
+                output.write("stdout", chunk)
 
 
 @command.command()

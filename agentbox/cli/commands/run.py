@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -13,6 +14,7 @@ import click
 
 from agentbox.cli.context import Cli
 from agentbox.cli.output import counted
+from agentbox.cli.terminal import Output
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.ids import uuid7
 
@@ -72,7 +74,8 @@ def command(
             task_id = _submit(client, spec, timeout_s, stdin)
             sink = _Collected() if no_stream or cli.json else _Terminal()
             reader = _Reader(client, task_id, sink)
-            task = _follow(cli, client, reader)
+            with contextlib.closing(sink):
+                task = _follow(cli, client, reader)
     except AgentboxError as error:
         cli.out.error(f"agentbox: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
         return FAILED_ITSELF
@@ -110,11 +113,14 @@ def _variables(env: tuple[str, ...]) -> dict[str, str]:
 class _Terminal:
     """Writes each piece where it belongs, as it comes."""
 
+    def __init__(self) -> None:
+        self._output = Output()
+
     def take(self, item: LogItem) -> None:
-        stream = {"stdout": sys.stdout, "stderr": sys.stderr}.get(item.kind)
-        if stream is not None:
-            stream.buffer.write(item.data)
-            stream.buffer.flush()
+        self._output.write(item.kind, item.data)
+
+    def close(self) -> None:
+        self._output.close()
 
 
 class _Collected:
@@ -125,6 +131,9 @@ class _Collected:
 
     def take(self, item: LogItem) -> None:
         self.items.append(item)
+
+    def close(self) -> None:
+        """There is nothing to end."""
 
     def text(self, kind: str) -> str:
         return b"".join(item.data for item in self.items if item.kind == kind).decode("utf-8", "replace")
@@ -192,9 +201,9 @@ def _say_dropped() -> None:
 
 def _finish(cli: Cli, task: Task, sink: Sink, review: Mapping[str, Any] | None) -> None:
     if isinstance(sink, _Collected) and not cli.json:
-        terminal = _Terminal()
-        for item in sink.items:
-            terminal.take(item)
+        with contextlib.closing(_Terminal()) as terminal:
+            for item in sink.items:
+                terminal.take(item)
     if isinstance(sink, _Collected):
         texts = {"stdout": sink.text("stdout"), "stderr": sink.text("stderr")}
         cli.out.document({**task.to_wire(), **texts, "review": review})

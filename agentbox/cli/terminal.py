@@ -1,0 +1,64 @@
+"""An agent's output on a terminal: what would move the cursor, set the clipboard or ask the terminal for something is shown
+as an escape. In a file or a pipe every byte is as the agent wrote it."""
+
+import codecs
+import re
+import sys
+from typing import Final, TextIO
+
+from agentbox.cli.logview import plain
+
+# Colours (SGR) and erasing what is left of a line (EL), ECMA-48 8.3.117 and 8.3.41: programs that know no terminal use both.
+_TAKEN: Final = re.compile(r"(\x1b\[[0-9;:]{0,64}[mK]|[\n\r\t])")
+_BEGUN: Final = re.compile(r"\x1b(\[[0-9;:]{0,64})?\Z")
+_AS_BEFORE: Final = "\x1b[0m"
+
+
+class Shown:
+    """Writes to one stream; the pieces may be cut anywhere."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace") if stream.isatty() else None
+        self._begun = ""
+
+    def write(self, data: bytes) -> None:
+        """At once."""
+        if self._decoder is None:
+            self._stream.buffer.write(data)
+        else:
+            text = self._begun + self._decoder.decode(data)
+            found = _BEGUN.search(text)
+            self._begun = found[0] if found else ""
+            self._put(text[: found.start()] if found else text)
+        self._stream.flush()
+
+    def close(self) -> None:
+        """The end of what it wrote, and colours as before."""
+        if self._decoder is not None:
+            self._put(self._begun + self._decoder.decode(b"", final=True))
+            self._stream.write(_AS_BEFORE)
+            self._stream.flush()
+
+    def _put(self, text: str) -> None:
+        pieces = _TAKEN.split(text)  # those at odd places are what is taken
+        shown = "".join(piece if at % 2 else plain(piece) for at, piece in enumerate(pieces))
+        encoding = self._stream.encoding
+        self._stream.write(shown.encode(encoding, "backslashreplace").decode(encoding))
+
+
+class Output:
+    """Both streams of this program, for the pieces of an agent's."""
+
+    def __init__(self) -> None:
+        self._streams = {"stdout": Shown(sys.stdout), "stderr": Shown(sys.stderr)}
+
+    def close(self) -> None:
+        """The end of both."""
+        for stream in self._streams.values():
+            stream.close()
+
+    def write(self, kind: str, data: bytes) -> None:
+        """What is of neither stream is left out."""
+        if stream := self._streams.get(kind):
+            stream.write(data)

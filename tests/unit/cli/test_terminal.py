@@ -1,0 +1,70 @@
+"""What an agent prints, on a terminal and in a file."""
+
+import io
+import os
+import pty
+import tty
+from pathlib import Path
+
+import pytest
+
+from agentbox.cli.terminal import Shown
+
+
+def piece_of(master: int) -> bytes:
+    """Nothing at the end, which is an error of a terminal whose other end is closed."""
+    try:
+        return os.read(master, 1 << 16)
+    except OSError:
+        return b""
+
+
+def on_terminal(*pieces: bytes) -> str:
+    """What a real terminal gets to see of these pieces."""
+    master, slave = pty.openpty()
+    tty.setraw(slave)
+    try:
+        with os.fdopen(slave, "w", encoding="utf-8", newline="") as stream:
+            shown = Shown(stream)
+            for piece in pieces:
+                shown.write(piece)
+            shown.close()
+        return b"".join(iter(lambda: piece_of(master), b"")).decode()
+    finally:
+        os.close(master)
+
+
+@pytest.mark.parametrize(
+    ("hostile", "seen"),
+    [
+        (b"\x1b]52;c;ZXZpbA==\x07", r"\x1b]52;c;ZXZpbA==\x07"),  # the clipboard
+        (b"\x1b[2J\x1b[H", r"\x1b[2J\x1b[H"),
+        (b"\x1b[3A\x1b[1000D", r"\x1b[3A\x1b[1000D"),  # up, over what others wrote
+        (b"\x1b]8;;http://evil\x1b\\text", r"\x1b]8;;http://evil\x1b\text"),
+        (b"\x1b[21t\x1b[6n\x1bc", r"\x1b[21t\x1b[6n\x1bc"),  # answers that the terminal would type
+        ("\x9b2J\u202etxt".encode(), r"\x9b2J\u202etxt"),
+        (b"\xff\xfe\x08\x00", r"\xff\xfe\x08\x00"),
+    ],
+)
+def test_a_terminal_is_told_nothing_but_text_and_colour(hostile: bytes, seen: str) -> None:
+    """In one piece, and in as many as it has bytes."""
+    assert on_terminal(b"a", hostile, b"b") == f"a{seen}b\x1b[0m"
+    assert on_terminal(*(hostile[at : at + 1] for at in range(len(hostile)))) == f"{seen}\x1b[0m"
+
+
+def test_text_and_colour_are_as_they_were() -> None:
+    """Lines, tabs, progress on one line, umlauts cut in two; colours end with the agent."""
+    said = "über\tall\r\n\x1b[1;31mred\x1b[0m 10 %\r\x1b[K20 %\n".encode()
+    assert on_terminal(said[:1], said[1:]) == said.decode() + "\x1b[0m"
+    assert on_terminal(b"end\x1b[3") == "end\\x1b[3\x1b[0m"
+
+
+def test_a_file_has_every_byte(tmp_path: Path) -> None:
+    """What is no terminal gets what the agent wrote."""
+    said = b"\xff\x1b[2J\x00\r\n\x1b["
+    with (tmp_path / "out").open("w", encoding="utf-8") as stream:
+        assert isinstance(stream, io.TextIOWrapper)
+        shown = Shown(stream)
+        shown.write(said)
+        shown.close()
+    assert (tmp_path / "out").read_bytes() == said
