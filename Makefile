@@ -32,6 +32,7 @@ docs: schema  ## the generated reference pages
 	$(PY) -m agentbox.api.reference
 	$(PY) -m agentbox.features.reference
 	$(PY) -m agentbox.limits.reference
+	$(PY) -m agentbox.gateway.door.reference
 
 golden:  ## the golden files of the renderers
 	$(PY) tests/golden/goldens.py

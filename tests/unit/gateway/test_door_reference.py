@@ -1,0 +1,45 @@
+"""docs/door.md: fresh, whole, and its commands print what it says."""
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentbox.gateway.door.hello import METHODS
+from agentbox.gateway.door.reference import COMMAND, EXAMPLES, OWN, TARGET, page
+from agentbox.gateway.door.tools import AGENTS, TOOLS
+from agentbox.testing.gateway_room import Room
+
+
+def test_the_page_is_fresh() -> None:
+    """The committed copy is what the tables give."""
+    assert TARGET.read_text() == page(), f"stale; run `{COMMAND}`"
+
+
+def test_every_method_is_on_the_page() -> None:
+    """Each that `hello` lists, once; none that it does not."""
+    assert {*OWN, *(tool.method for tool in (*TOOLS, *AGENTS))} == set(METHODS)
+    assert re.findall(r"^\| `([a-z]+[.a-z_]*)` \|", page(), re.MULTILINE) == list(METHODS)
+
+
+@pytest.mark.parametrize("tool", [*TOOLS, *AGENTS], ids=lambda tool: tool.name)
+def test_a_tool_is_described(tool) -> None:  # type: ignore[no-untyped-def]
+    """Its summary is a sentence, and what it needs is what it takes."""
+    assert tool.summary.endswith(".")
+    assert {*tool.path, *tool.required} <= set(tool.arguments)
+
+
+async def test_the_commands_print_what_the_page_says(door: Room, tmp_path: Path) -> None:
+    """Each in its turn, in a shell, at a real door before a real API."""
+    program = tmp_path / "agentbox-ctl"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -m agentbox.client.ctl "$@"\n')
+    program.chmod(0o755)
+    env = {"AGENTBOX_URL": f"http://127.0.0.1:{door.port}", "AGENTBOX_TOKEN": "t1", "PATH": f"{tmp_path}:/usr/bin:/bin"}
+    for line, said in EXAMPLES:
+        shell = await asyncio.create_subprocess_shell(line, env=env, stdout=asyncio.subprocess.PIPE)
+        out, _ = await shell.communicate()
+        expected = ".*".join(map(re.escape, said.split("…")))
+        assert re.fullmatch(expected, out.decode().strip()), f"{line}\n{out.decode()}"
+        assert shell.returncode == (0 if said.startswith('{"ok": true') else 1), line
