@@ -21,6 +21,7 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _STEP: Final = 1 << 20
 MODE: Final = 0o1777  # the bits that are taken: never setuid, never setgid
+OF_OTHERS: Final = 0o022  # group and all others may write: an agent opens nothing of the operator's to them
 # What costs an agent next to nothing, and whoever reads its branch time and memory without end, is bounded:
 MOST_PATHS: Final = 100_000  # that it changed or made
 MOST_TEXT: Final = 16 << 20  # characters of these paths, and of where links lead
@@ -110,7 +111,9 @@ class _Comparing:
             if self._too_empty(name, descriptor, told):
                 self._leave_out(path, f"its holes, and those of others, are more than {MOST_HOLES >> 20} MiB")
                 return
-            new = self._file(name, descriptor, told)
+            new = self._file(name, descriptor, told, row.mode if row is not None and row.kind == "f" else 0)
+            if told.st_mode & MODE != new.mode:
+                notes.append("that others may write it is not taken")
             if told.st_mode & (stat.S_ISUID | stat.S_ISGID):
                 notes.append("its setuid or setgid bit is not taken")
         else:
@@ -156,10 +159,12 @@ class _Comparing:
         said = row.said or _hash_if_same(self._workspace / row.path, row)
         return Side(kind="file", mode=row.mode & MODE, size=row.size, said=said)
 
-    def _file(self, name: str, descriptor: int, told: os.stat_result) -> Side:
+    def _file(self, name: str, descriptor: int, told: os.stat_result, before: int) -> Side:
+        """Others may write it where they might `before`, and nowhere else."""
         with opened(name, descriptor, _FILE) as descriptor_of_it:
             said, size = hash_of(descriptor_of_it)
-        return Side(kind="file", mode=told.st_mode & MODE, size=size, said=said)
+        mode = told.st_mode & MODE & ~(OF_OTHERS & ~before)
+        return Side(kind="file", mode=mode, size=size, said=said)
 
     def _book(self, path: str, said: str = "") -> None:
         self._paths += 1

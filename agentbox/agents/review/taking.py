@@ -15,7 +15,7 @@ from typing import Final
 
 from agentbox.agents.review import calls
 from agentbox.agents.review.change import Change, Review, Side
-from agentbox.agents.review.compare import MODE, hash_of, opened
+from agentbox.agents.review.compare import MODE, OF_OTHERS, hash_of, opened
 from agentbox.agents.review.copying import STAGING
 from agentbox.agents.review.journal import FOLDER, Journal, Step, forget, inode, parent, tidy, undo
 
@@ -208,7 +208,7 @@ class Taker:
 
     def _make(self, folder: str) -> None:
         descriptor = calls.open_beneath(self._sealed, folder)
-        mode = stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o777
+        mode = stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o777 & ~OF_OTHERS
         os.close(descriptor)
         try:
             with parent(self._root, folder) as (above, name):

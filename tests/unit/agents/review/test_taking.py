@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 from pathlib import Path
 
 import pytest
@@ -189,3 +190,27 @@ def test_two_reviews_touch_one_file(tmp_path: Path) -> None:
         except Conflicts as refused:
             answers.append(list(refused.found))
     assert answers == [1, ["file"], 0]
+
+
+def test_nothing_is_opened_to_others(desk: Desk) -> None:
+    """A new or changed file that all may write, and a folder, are taken without that; what others might write stays so."""
+    (desk.workspace / "shared").write_text("old")
+    (desk.workspace / "shared").chmod(0o664)
+    (desk.workspace / "own").write_text("old")
+    (desk.workspace / "own").chmod(0o644)
+    work = desk.begin()
+    (work / "folder").mkdir()
+    (work / "folder/new").write_text("new")
+    for name in ("shared", "own"):
+        (work / name).write_text("new")
+    for name in ("shared", "own", "folder", "folder/new"):
+        (work / name).chmod(0o777)
+    review = desk.review()
+    assert {one.path for one in review.changes if any("others" in note for note in one.notes)} == {
+        "shared", "own", "folder/new",
+    }  # fmt: skip
+    desk.take(review)
+    modes = {
+        name: stat.S_IMODE((desk.workspace / name).stat().st_mode) for name in ("shared", "own", "folder", "folder/new")
+    }
+    assert modes == {"shared": 0o775, "own": 0o755, "folder": 0o755, "folder/new": 0o755}
