@@ -36,7 +36,12 @@ WANTED: Final[Mapping[str, Mapping[str, Ruleset]]] = {
     },
     "desktop_wayland": {
         "desktop-session": Ruleset(
-            folders=(*WORK, "/run/user/1000"), runs=WORK, listens=(5901,), network=True, sockets=True
+            folders=(*WORK, "/run/user/1000", "/tmp/.X11-unix"),
+            runs=WORK,
+            unlisted=("/tmp",),
+            listens=(5901,),
+            network=True,
+            sockets=True,
         ),
         "desktop": Ruleset(
             folders=("/run/agentbox/desktop", "/run/user/1000", "/var/lib/agentbox/desktop"),
