@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from agentbox.sandbox import tree, walker
+from agentbox.sandbox.shared import Shared
 from agentbox.sandbox.watchdog import Bounds
 
 _DATAGRAM = 4096
@@ -21,6 +22,7 @@ class Disk:
 
     def __init__(self, inherited: Callable[[], None]) -> None:
         self._inherited = inherited
+        self._shared = Shared()  # before the first agent: what is there now is none's
         self._socket: socket.socket | None = None
         self._trees: dict[int, Bounds] = {}
         self._unsent: list[bytes] = []
@@ -87,7 +89,7 @@ class Disk:
                 signal.set_wakeup_fd(-1)
                 near.close()
                 self._inherited()
-                walker.main(far)
+                walker.main(far, self._shared)
         near.setblocking(False)
         self.pid, self._socket, self._unsent = pid, near, []
         for reaper, bounds in self._trees.items():

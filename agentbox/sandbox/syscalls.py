@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 _TABLE: Final[Mapping[str, tuple[int, int | None]]] = {
-    "accept": (43, 202), "accept4": (288, 242), "acct": (163, 89), "add_key": (248, 217), "bind": (49, 200),
-    "bpf": (321, 280), "chmod": (90, None), "chown": (92, None), "chroot": (161, 51), "clone": (56, 220),
+    "accept": (43, 202), "accept4": (288, 242), "acct": (163, 89), "add_key": (248, 217), "adjtimex": (159, 171), "bind": (49, 200),
+    "bpf": (321, 280), "chmod": (90, None), "chown": (92, None), "chroot": (161, 51), "clock_adjtime": (305, 266), "clock_settime": (227, 112), "clone": (56, 220),
     "clone3": (435, 435), "connect": (42, 203), "delete_module": (176, 106), "fanotify_init": (300, 262),
     "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "fchown": (93, 55), "fchownat": (260, 54),
     "fcntl": (72, 25), "file_setattr": (469, 469), "fremovexattr": (199, 16), "fsetxattr": (190, 7),
@@ -31,7 +31,7 @@ _TABLE: Final[Mapping[str, tuple[int, int | None]]] = {
     "request_key": (249, 218), "rt_sigaction": (13, 134), "sched_setaffinity": (203, 122), "sched_setattr": (314, 274),
     "sched_setparam": (142, 118), "sched_setscheduler": (144, 119), "seccomp": (317, 277), "semctl": (66, 191),
     "semget": (64, 190), "semop": (65, 193), "semtimedop": (220, 192), "sendmmsg": (307, 269), "sendmsg": (46, 211),
-    "sendto": (44, 206), "setns": (308, 268), "setpriority": (141, 140), "setsockopt": (54, 208),
+    "sendto": (44, 206), "setdomainname": (171, 162), "sethostname": (170, 161), "setns": (308, 268), "setpriority": (141, 140), "setsockopt": (54, 208), "settimeofday": (164, 170),
     "setxattr": (188, 5), "setxattrat": (463, 463), "shmat": (30, 196), "shmctl": (31, 195), "shmdt": (67, 197),
     "shmget": (29, 194), "socket": (41, 198), "socketpair": (53, 199), "swapoff": (168, 225), "swapon": (167, 224),
     "syslog": (103, 116), "umount2": (166, 39), "unshare": (272, 97), "userfaultfd": (323, 282), "utime": (132, None),

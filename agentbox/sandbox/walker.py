@@ -1,7 +1,9 @@
 """A child of the launcher that keeps agents within their disk: looks at free space often, walks folders only while it shrinks.
 
 A tree can have crossed its cap only if that much was written since its last walk, so it is walked once half of that has
-gone; one that was warned also once so much came free that it may warn again. Below FREE_FLOOR every agent is stopped first, and goes on once it is known who wrote. Datagrams of JSON: in come
+gone; one that was warned also once so much came free that it may warn again. Below FREE_FLOOR every agent is stopped first, and goes
+on once it is known who wrote. /dev/shm is memory: what a tree holds there, on its own, may be as much as its memory, and goes with it.
+Datagrams of JSON: in come
 `{watch, bounds}` and `{forget}` with the pid of a reaper; out go `{reaper, peaks}`, `{reaper, warning}`, `{reaper, breach}`
 and `{freeze}`. It signals nobody itself.
 """
@@ -20,6 +22,7 @@ from typing import Any, NoReturn
 from agentbox.limits.gauge import Breach, Gauge
 from agentbox.limits.registry import FREE_FLOOR, INODE_BYTES, WALK_SECONDS
 from agentbox.sandbox import kernel, tree, usage
+from agentbox.sandbox.shared import Shared
 from agentbox.sandbox.watchdog import Bounds
 
 LOOK = 0.2  # seconds between two looks at free space
@@ -30,12 +33,12 @@ AGAIN = 16 << 20  # bytes that go on vanishing below the floor before all are st
 _DATAGRAM = 1 << 16
 
 
-def main(commands: socket.socket) -> NoReturn:
+def main(commands: socket.socket, shared: Shared) -> NoReturn:
     """Never returns; ends with the launcher."""
     code = 1
     try:
         kernel.signal_me_when_parent_dies(signal.SIGKILL)
-        Walker(commands).run()
+        Walker(commands, shared=shared).run()
         code = 0
     finally:
         os._exit(code)
@@ -66,8 +69,8 @@ def _room(cap: int, used: int) -> float:
 class Walker:
     """One loop."""
 
-    def __init__(self, commands: socket.socket, floor: int = FREE_FLOOR) -> None:
-        self._commands, self._floor = commands, floor
+    def __init__(self, commands: socket.socket, floor: int = FREE_FLOOR, shared: Shared | None = None) -> None:
+        self._commands, self._floor, self._shared = commands, floor, shared or Shared()
         self._trees: dict[int, _Watched] = {}  # by pid of the reaper
         self._free: dict[int, int] = {}  # by device
         self._stopped_at: float = float("inf")  # bytes free when all were stopped last
@@ -96,6 +99,20 @@ class Walker:
         finally:
             if low:
                 self._tell({"freeze": False})
+        if self._shared.due():
+            self._look_at_shared()
+
+    def _look_at_shared(self) -> None:
+        table = tree.scan()
+        members = {reaper: [row.pid for row in rows] for reaper, rows in tree.by_root(table, self._trees).items()}
+        for reaper, used in self._shared.look(members, list(table)).items():
+            cap = self._trees[reaper].bounds.memory
+            if cap and used > cap:
+                self._breach(reaper, "memory", used, cap)
+
+    def _breach(self, reaper: int, limit: str, used: float, cap: float) -> None:
+        self._tell({"reaper": reaper, "breach": asdict(Breach(limit=limit, observed=used, cap=cap))})
+        del self._trees[reaper]
 
     def _hear(self) -> bool:
         data = self._commands.recv(_DATAGRAM)
@@ -106,6 +123,7 @@ class Walker:
             self._trees[word["watch"]] = _Watched(Bounds(**word["bounds"]))
         else:
             self._trees.pop(word["forget"], None)
+            self._shared.forget(word["forget"])
         return True
 
     def _shrink(self) -> bool:
@@ -164,10 +182,7 @@ class Walker:
         grown = False
         for gauge, used in zip(one.gauges, (found.tmp, found.branch_disk), strict=True):
             if gauge.cap and used > gauge.cap:
-                self._tell(
-                    {"reaper": reaper, "breach": asdict(Breach(limit=gauge.limit, observed=used, cap=gauge.cap))}
-                )
-                del self._trees[reaper]
+                self._breach(reaper, gauge.limit, used, gauge.cap)
                 return True
             grown = grown or used > gauge.peak
             if warning := gauge.see(used):

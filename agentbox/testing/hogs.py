@@ -50,6 +50,16 @@ HOGS: Final[Mapping[str, Hog]] = {
         script="import itertools\nfor number in itertools.count(): open(f'filler-{number}', 'wb').write(bytes(4 << 20))",
         reason="limit", limit="branch_disk", limits={"branch_disk": 32 * MIB},
     ),
+    "shared memory": Hog(
+        script=(
+            "import os, time\n"
+            "for number, mib in enumerate([16] * 15 + [64]):\n"
+            " name = f'/dev/shm/agentbox-hog-{os.environ[\"AGENTBOX_AGENT_ID\"]}-{number}'\n"
+            " os.posix_fallocate(os.open(name, os.O_CREAT | os.O_WRONLY, 0o600), 0, mib << 20)\n"
+            "time.sleep(60)"
+        ),
+        reason="limit", limit="memory", limits={"memory": 256 * MIB},
+    ),
     "output": Hog(
         script="import os\nwhile True: os.write(1, b'x' * 65536)",
         reason="timeout", limit="agent_wall_seconds", limits={"wall_seconds": _WALL},

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,11 @@ from agentbox.adapters.base import Deps, SlotConfig
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.sandbox import shared
 from agentbox.testing import hogs
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.hogs import HOGS, Neighbour
+from agentbox.testing.until import until
 
 _PATIENCE = 20
 BUDGET = 100.0  # milliseconds, 95 of 100 round trips of a neighbour
@@ -56,6 +59,16 @@ async def test_a_hog_ends_alone(adapter: LocalProcessOrchestrator, kind: str) ->
         assert info.exit.code == 1  # the kernel refused, and Python said so
     slowest = sorted(neighbour.samples)[int(0.95 * len(neighbour.samples))]
     assert slowest < BUDGET, sorted(neighbour.samples)[-10:]
+
+
+async def test_what_a_hog_held_in_shared_memory_goes_with_it(adapter: LocalProcessOrchestrator) -> None:
+    """Else its end would free nothing: a file there is memory that no process owns."""
+    async with asyncio.timeout(_PATIENCE):
+        info = await hogs.over(adapter, await hogs.start(adapter, "shared memory"))
+    assert info.exit is not None
+    assert info.exit.reason == "limit"
+    name = f"agentbox-hog-{info.handle.agent_id}-*"
+    await until(lambda: not list(Path(shared.FOLDER).glob(name)), "nothing of it is left")
 
 
 async def told(adapter: LocalProcessOrchestrator, agent_id: str) -> list[tuple[str, Any]]:
