@@ -1,7 +1,8 @@
 """`python -m agentbox.attack FACTS [LINE...]`: tries the lines and prints one reply a line, as JSON. `neighbour` holds still,
-`lend` prints its own token."""
+`lend` prints its own token, `stay` does and holds still."""
 
 import json
+import signal
 import sys
 
 from agentbox.attack import gateway, neighbour
@@ -13,8 +14,10 @@ def main(words: list[str]) -> None:
     """`words`: the facts as JSON, then names of lines; none means all that need no agent of their own."""
     if words[0] == "neighbour":
         neighbour.hold_still()
-    if words[0] == "lend":
-        print(gateway.token())
+    if words[0] in ("lend", "stay"):
+        print(gateway.token(), flush=True)
+        if words[0] == "stay":
+            signal.pause()
         return
     for name, reply in run(Facts.from_json(json.loads(words[0])), words[1:]):
         print(json.dumps({"line": name, "reply": reply}), flush=True)

@@ -104,6 +104,14 @@ def _machine(_facts: Facts) -> str:
     return worst(call(name, 0, 0, 0, 0) for name in names)
 
 
+@TABLE.line("name-and-clock", "gives the machine another name or another time", _FILTER, tests=_CALLS)
+def _name_and_clock(_facts: Facts) -> str:
+    """Only the filter stops an agent of a box that root runs in the process engine. The name is the one that it has."""
+    name = os.uname().nodename
+    clocks = [call("settimeofday", 0, 0), call("clock_settime", 0, 0), call("adjtimex", 0), call("clock_adjtime", 0, 0)]
+    return worst([call("sethostname", _text(name), len(name)), *clocks])
+
+
 @TABLE.line("terminal", "types into a terminal (TIOCSTI)", _FILTER, tests=_CALLS)
 def _terminal(_facts: Facts) -> str:
     byte = ctypes.create_string_buffer(b"x")

@@ -1,9 +1,10 @@
 """The door: methods that widen what an agent has, things of others, odd names, messages that cost more than they are worth."""
 
 import json
+import time
 from typing import Any, Final
 
-from agentbox.attack.gateway import port, post, talk, token
+from agentbox.attack.gateway import kept, port, post, talk, token
 from agentbox.attack.line import PASSED, Absent, Facts, Table
 from agentbox.attack.tries import worst
 
@@ -12,6 +13,7 @@ _TESTS: Final = "tests/unit/gateway/test_door.py"
 _MESSAGES: Final = "tests/unit/gateway/test_door_messages.py"
 _UNKNOWN, _PARAMS, _FAILED, _DENIED = "-32601", "-32602", "-32000", "-32001"  # agentbox.gateway.door.errors
 _NOT_MINE: Final = {_DENIED: "door", _FAILED: "API", _PARAMS: "door"}
+_PAUSE: Final = 0.1
 _NOWHERE: Final = "00000000-0000-7000-8000-000000000000"
 
 
@@ -23,6 +25,24 @@ def _no_token(facts: Facts) -> str:
     forged = ("", "x" * len(held), held[:-1], held + "x", *filter(None, (facts.ended_token,)))
     replies = [post("/rpc", hello, bearer=one) for one in forged]
     return worst(f"{PASSED}: {reply}" if reply.isdecimal() and reply != "401" else reply for reply in replies)
+
+
+@TABLE.line("in-flight", "goes on with the token of an agent that ends, on the connection that it has open", {"401": "door", "closed": "door"},
+            alone=True, tests=("tests/unit/gateway/test_following.py::test_the_end_of_an_agent_ends_its_token",))  # fmt: skip
+def _in_flight(facts: Facts) -> str:
+    """The runner ends the agent that lent its token once this one has said that it was answered."""
+    if not facts.lent_token:
+        raise Absent("no agent lent its token")
+    hello, until = _message("hello"), time.monotonic() + facts.patience
+    with kept() as ask:
+        if (first := ask("/rpc", hello, facts.lent_token)) != "200":
+            return f"before it was taken back: {first}"
+        print(json.dumps({"answered": first}), flush=True)
+        while time.monotonic() < until:
+            if (reply := ask("/rpc", hello, facts.lent_token)) != "200":
+                return reply
+            time.sleep(_PAUSE)
+    return PASSED
 
 
 @TABLE.line("own-policy", "raises its own policy, limits and budget", {_UNKNOWN: "door"},

@@ -1,7 +1,10 @@
 """Talking to the gateway as an agent does: the port and the token from the agent's own environment, bytes by hand."""
 
 import base64
+import http.client
 import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from agentbox.attack.line import Absent, Facts
@@ -42,6 +45,29 @@ def post(path: str, body: bytes, *, bearer: str | None = None, method: str = "PO
     login = f"Authorization: Bearer {held}\r\n" if held else ""
     first = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port()}\r\n{login}Content-Type: application/json\r\n"
     return status(f"{first}{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+
+
+@contextmanager
+def kept() -> Iterator[Callable[[str, bytes, str], str]]:
+    """Posts of JSON over one connection: path, body and bearer token to the status, `closed` once it is cut."""
+    one = http.client.HTTPConnection("127.0.0.1", port(), timeout=_SECONDS)
+
+    def ask(path: str, body: bytes, bearer: str) -> str:
+        try:
+            head = {"Authorization": f"Bearer {bearer}", "Content-Type": "application/json"}
+            one.request("POST", path, body, head)
+            answer = one.getresponse()
+            answer.read()
+        except (OSError, http.client.HTTPException):
+            return "closed"
+        return str(answer.status)
+
+    one.connect()
+    one.auto_open = 0  # never another one
+    try:
+        yield ask
+    finally:
+        one.close()
 
 
 def status(said: bytes) -> str:

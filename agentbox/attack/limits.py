@@ -12,46 +12,48 @@ from agentbox.attack.tries import name_of, tried
 
 TABLE = Table("limits")
 _ENDED: Final = "ended: limit"  # what the runner says of an agent that crossed one
-_MANY: Final = 5_000
-_SECONDS: Final = 20.0
 _MIB: Final = 1 << 20
+_BLOCK: Final = 8 * _MIB
+_THREADS_A_PROCESS: Final = 8  # of the limit on processes, for the threads of a tree
+_TESTS: Final = (
+    "tests/unit/attack/test_battery.py::test_floods_end_alone",
+    "tests/unit/attack/test_floods.py::test_a_limit_that_is_off_is_missed",
+)
 
 
-@TABLE.line("descriptors", "opens files without end", {"EMFILE": "kernel"},
-            tests=("tests/unit/attack/test_battery.py::test_floods_end_alone",))  # fmt: skip
-def _descriptors(_facts: Facts) -> str:
+@TABLE.line("descriptors", "opens files without end", {"EMFILE": "kernel"}, tests=_TESTS)
+def _descriptors(facts: Facts) -> str:
     held: list[int] = []
     try:
-        return next(
-            (reply for _ in range(100_000) if (reply := tried(lambda: held.append(os.dup(0)))) != PASSED), PASSED
-        )
+        tries = (tried(lambda: held.append(os.dup(0))) for _ in range(facts.just_over("fds")))
+        return next((reply for reply in tries if reply != PASSED), PASSED)
     finally:
         for number in held:
             os.close(number)
 
 
-@TABLE.line("processes", "forks without end", {"EAGAIN": "reaper", _ENDED: "watchdog"}, alone=True,
-            tests=("tests/unit/attack/test_battery.py::test_floods_end_alone",))  # fmt: skip
-def _processes(_facts: Facts) -> str:
+@TABLE.line("processes", "forks without end", {"EAGAIN": "reaper", _ENDED: "watchdog"}, alone=True, tests=_TESTS)
+def _processes(facts: Facts) -> str:
     reading, writing = os.pipe()
     try:
-        for _ in range(_MANY):
+        for _ in range(facts.just_over("pids")):
             if os.fork() == 0:
                 os.close(writing)
                 os.read(reading, 1)  # until the first is gone
                 os._exit(0)
     except OSError as error:
         return name_of(error.errno)
+    time.sleep(facts.patience)
     return PASSED
 
 
 @TABLE.line("threads", "starts threads without end", {"EAGAIN": "reaper", "ENOMEM": "kernel", _ENDED: "watchdog"}, alone=True,
-            tests=("tests/unit/attack/test_battery.py::test_floods_end_alone",))  # fmt: skip
-def _threads(_facts: Facts) -> str:
+            tests=_TESTS)  # fmt: skip
+def _threads(facts: Facts) -> str:
     over = threading.Event()
     threading.stack_size(64 << 10)
     try:
-        for _ in range(_MANY):
+        for _ in range(_THREADS_A_PROCESS * facts.just_over("pids")):
             threading.Thread(target=over.wait, daemon=True).start()
     except (RuntimeError, MemoryError):  # how the library tells EAGAIN
         return "EAGAIN"
@@ -61,55 +63,55 @@ def _threads(_facts: Facts) -> str:
 
 
 @TABLE.line("memory", "takes memory without end, in one process", {"ENOMEM": "kernel", _ENDED: "watchdog"}, alone=True,
-            tests=("tests/unit/attack/test_battery.py::test_floods_end_alone",))  # fmt: skip
-def _memory(_facts: Facts) -> str:
+            tests=_TESTS)  # fmt: skip
+def _memory(facts: Facts) -> str:
     held = list[bytearray]()
-    until = time.monotonic() + _SECONDS
     try:
-        while time.monotonic() < until and len(held) < 256:
-            held.append(bytearray(64 * _MIB))
+        while len(held) * _BLOCK < facts.just_over("memory"):
+            held.append(bytearray(b"x") * _BLOCK)  # written: what is only asked for is not there yet
     except MemoryError:
         return "ENOMEM"
+    time.sleep(facts.patience)
     return PASSED
 
 
 @TABLE.line("shared-memory", "takes memory without end that several processes share", {"ENOMEM": "kernel", _ENDED: "watchdog"},
-            alone=True, tests=("tests/unit/attack/test_battery.py::test_floods_end_alone",))  # fmt: skip
-def _shared_memory(_facts: Facts) -> str:
+            alone=True, tests=_TESTS)  # fmt: skip
+def _shared_memory(facts: Facts) -> str:
     held = list[mmap.mmap]()
-    until = time.monotonic() + _SECONDS
     try:
-        while time.monotonic() < until and len(held) < 256:
-            block = mmap.mmap(-1, 64 * _MIB)
-            for at in range(0, 64 * _MIB, mmap.PAGESIZE):
+        while len(held) * _BLOCK < facts.just_over("memory"):
+            block = mmap.mmap(-1, _BLOCK)
+            for at in range(0, _BLOCK, mmap.PAGESIZE):
                 block[at] = 1
             held.append(block)
     except OSError as error:
         return name_of(error.errno)
+    time.sleep(facts.patience)
     return PASSED
 
 
 @TABLE.line("one-file", "writes one file without end", {"EFBIG": "kernel", "ENOSPC": "kernel", _ENDED: "watchdog"}, alone=True,
-            tests=("tests/unit/attack/test_battery.py::test_floods_end_alone",))  # fmt: skip
-def _one_file(_facts: Facts) -> str:
+            tests=_TESTS)  # fmt: skip
+def _one_file(facts: Facts) -> str:
     with tempfile.TemporaryFile(buffering=0) as stream:
-        return _filled([stream.fileno()])
+        return _filled([stream.fileno()], facts.just_over("branch_disk"), facts.patience)
 
 
 @TABLE.line("many-files", "writes many files without end", {"ENOSPC": "kernel", "EDQUOT": "kernel", _ENDED: "watchdog"},
-            alone=True, tests=("tests/unit/attack/test_battery.py::test_floods_end_alone",))  # fmt: skip
-def _many_files(_facts: Facts) -> str:
+            alone=True, tests=_TESTS)  # fmt: skip
+def _many_files(facts: Facts) -> str:
     with tempfile.TemporaryDirectory() as own:
-        return _filled([os.open(f"{own}/{number}", os.O_WRONLY | os.O_CREAT, 0o600) for number in range(64)])
+        files = [os.open(f"{own}/{number}", os.O_WRONLY | os.O_CREAT, 0o600) for number in range(64)]
+        return _filled(files, facts.just_over("tmp"), facts.patience)
 
 
-def _filled(numbers: list[int]) -> str:
-    """Takes room 32 MiB at a time, a file after the other, until it is stopped: 3 GiB at most."""
-    for step in range(96):
+def _filled(numbers: list[int], size: int, patience: float) -> str:
+    """Takes so many bytes, a file after the other, until it is stopped."""
+    for step in range(size // _MIB + 1):
         number = numbers[step % len(numbers)]
-        reply = tried(os.posix_fallocate, number, os.fstat(number).st_size, 32 * _MIB)
+        reply = tried(os.posix_fallocate, number, os.fstat(number).st_size, _MIB)
         if reply != PASSED:
             return reply
-        time.sleep(0.05)
-    time.sleep(3)  # a walk comes at most once a second
+    time.sleep(patience)
     return PASSED

@@ -10,6 +10,10 @@ ABSENT: Final = "absent: "
 """Begins the reply of an attack whose target is not there."""
 OFF: Final = "off: "
 """Begins what follows, where the manifest has switched it off: there is nothing to attack."""
+MOST: Final[Mapping[str, int]] = {
+    "memory": 2 << 30, "pids": 128, "fds": 1024, "tmp": 64 << 20, "branch_disk": 1 << 30, "stdout": 1 << 20,
+}  # fmt: skip
+"""The limits of an agent where the manifest sets none."""
 LAYERS: Final = (
     *("landlock", "seccomp", "reaper", "gateway proxy", "model gateway", "door", "watchdog", "container", "API"),
     *("kernel", "branch", "agent host"),
@@ -45,8 +49,18 @@ class Facts:
     ports: tuple[int, ...] = ()  # on which the control plane listens
     workspace: str = ""
     ended_token: str = ""  # that an agent held which has ended since
+    lent_token: str = ""  # that an agent holds which ends while the line is tried
     providers: tuple[str, ...] = ()  # names of model providers that are enabled
     secret_address: str = ""  # an address of this host that no policy grants
+    limits: Mapping[str, int] = field(
+        default_factory=dict
+    )  # of an agent, by their names in the registry; the rest: MOST
+    patience: float = 10.0  # seconds that a flood which went past its limit waits for somebody to notice
+
+    def just_over(self, limit: str) -> int:
+        """How far a flood goes: a quarter past the limit, so that one which nothing stops takes no host along."""
+        cap = self.limits.get(limit, 0) or MOST[limit]
+        return cap + cap // 4 + 1
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""

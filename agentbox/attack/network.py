@@ -10,6 +10,9 @@ from agentbox.attack.tries import worst
 
 TABLE = Table("network")
 _REFUSED: Final = {"403": "gateway proxy"}
+_ODD: Final = _REFUSED | {"400": "gateway proxy"}
+_METADATA: Final = "http://169.254.169.254/latest/meta-data/"
+_SECONDS: Final = 10.0
 _TUNNEL: Final = "tests/unit/gateway/test_proxy_tunnel.py"
 _HTTP: Final = "tests/unit/gateway/test_proxy_http.py"
 _TARGET: Final = "tests/unit/gateway/test_target.py"
@@ -25,7 +28,7 @@ def _not_granted(_facts: Facts) -> str:
             tests=(f"{_TARGET}::test_what_an_address_is",))  # fmt: skip
 def _metadata(_facts: Facts) -> str:
     places = ("169.254.169.254:80", "[fd00:ec2::254]:80", "[::ffff:169.254.169.254]:80", "[64:ff9b::a9fe:a9fe]:80")
-    return worst([*map(_tunnel, places), _plain("http://169.254.169.254/latest/meta-data/")])
+    return worst([*map(_tunnel, places), _plain(_METADATA)])
 
 
 @TABLE.line("loopback", "asks the proxy for the API on loopback", _REFUSED,
@@ -50,17 +53,30 @@ def _mapped(facts: Facts) -> str:
 
 
 @TABLE.line("decimal-address", "writes an inner address as a number, in octal, in hexadecimal, short",
-            _REFUSED | {"400": "gateway proxy"}, tests=(f"{_TARGET}::test_odd_spellings_of_an_address_are_no_address",))  # fmt: skip
+            _ODD, tests=(f"{_TARGET}::test_odd_spellings_of_an_address_are_no_address",))  # fmt: skip
 def _decimal(facts: Facts) -> str:
     forms = ("2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0x7f.1", "017700000001")
     return worst(_tunnel(f"{form}:{facts.ports[0]}") for form in forms)
 
 
-@TABLE.line("rebinding", "asks for a name that leads inside, again and again", _REFUSED,
+@TABLE.line("rebinding", "asks for a name that leads inside, again and again", _ODD,
             tests=(f"{_TUNNEL}::test_a_rebinding_name_is_looked_up_once", f"{_HTTP}::test_a_redirect_is_the_clients_next_request"))  # fmt: skip
 def _rebinding(facts: Facts) -> str:
     """What a name means is the resolver's to say, so the test with a resolver that lies is the proof; this is the try."""
     return worst(_tunnel(f"{name}:{facts.ports[0]}") for name in (_own_name(), "localhost") * 5)
+
+
+@TABLE.line("redirect", "follows a redirect of a server of its own to the metadata service, and has the proxy follow it", _REFUSED,
+            tests=(f"{_HTTP}::test_a_redirect_is_the_clients_next_request",))  # fmt: skip
+def _redirect(_facts: Facts) -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port), timeout=_SECONDS) as client:
+            served = server.accept()[0]
+            served.sendall(f"HTTP/1.1 302 Found\r\nLocation: {_METADATA}\r\n\r\n".encode())
+            target = client.recv(4096).decode().partition("Location: ")[2].strip()
+            served.close()
+        return worst([_plain(f"http://127.0.0.1:{port}/"), _plain(target)])
 
 
 @TABLE.line("smuggling", "sends heads that two programs read in two ways", {"400": "gateway proxy", "501": "gateway proxy"},

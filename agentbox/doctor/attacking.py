@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agentbox.attack.catalogue import LINES
-from agentbox.attack.line import ABSENT, OFF, PASSED, Facts, Line, Neighbour
+from agentbox.attack.line import ABSENT, MOST, OFF, PASSED, Facts, Line, Neighbour
 from agentbox.attack.streams import FORGED_CODE
 from agentbox.client import BoxClient, RunOutput
 from agentbox.client.agent_calls import Agent
@@ -22,6 +22,7 @@ from agentbox.settings import Paths
 PROFILE: Final = "sandboxed"
 _TOLD_SECONDS: Final = 20.0
 _RUN_SECONDS: Final = 240.0
+_PAUSE: Final = 0.1
 _KEPT: Final = 1 << 20  # bytes of output asked for, of each stream
 
 
@@ -38,6 +39,7 @@ def facts_of(plan: Plan, paths: Paths) -> Facts:
         sockets=(str(paths.supervisor_socket), str(paths.agent_host_socket)), writable=str(paths.state),
         ports=(plan.api.port, plan.observability.metrics_port), workspace=str(paths.workspace),
         providers=tuple(name for name, table in plan.providers.items() if table["enabled"]),
+        limits={name: int(plan.limits[name]) for name in MOST if plan.limits.get(name)},
     )  # fmt: skip
 
 
@@ -71,6 +73,33 @@ class Attacker:
         reply = dict(_replies(said)).get(name, "nothing: it did not come so far")
         return reviewed(self.client, agent.agent_id) if reply == "planted" else reply
 
+    def in_flight(self, facts: Facts, name: str) -> str:
+        """The reply of an agent that has a connection open with the token of another, which is ended meanwhile."""
+        lender = self.client.agents.spawn({**self._spec("lender", ("stay",)), "stdin": "pipe"}, input=self.archive)
+        lent = replace(facts, lent_token=self._first_line(lender).strip())
+        spec = {**self._spec("borrower", (json.dumps(lent.to_json()), name)), "stdin": "pipe"}
+        borrower, said, ended = self.client.agents.spawn(spec, input=self.archive), b"", False
+        for item in self.client.agents.stream(borrower.agent_id):
+            said += item.data if item.kind == "stdout" else b""
+            if not ended and (b"\n" in said or item.kind == "exit"):
+                self.client.agents.terminate(lender.agent_id, lender.generation, grace_s=0)
+                ended = True
+            if item.kind == "exit":
+                break
+        return dict(_replies(said)).get(name, "nothing: it did not come so far")
+
+    def kept(self, facts: Facts, name: str) -> int:
+        """Bytes that the box keeps of the larger stream of an agent which tries that line, once it has ended."""
+        spec = {**self._spec("flooder", (json.dumps(facts.to_json()), name)), "stdin": "pipe"}
+        agent, held = self.client.agents.spawn(spec, input=self.archive), {"stdout": 0, "stderr": 0}
+        until = time.monotonic() + _RUN_SECONDS
+        while self.client.agents.get(agent.agent_id).exit is None and time.monotonic() < until:
+            time.sleep(_PAUSE)
+        for item in self.client.agents.stream(agent.agent_id, follow=False):
+            if item.kind in held:
+                held[item.kind] += len(item.data)
+        return max(held.values())
+
     @contextmanager
     def neighbour(self) -> Iterator[Neighbour]:
         """An agent that holds still until the end. Raises AgentboxError when it does not say where it is."""
@@ -82,11 +111,15 @@ class Attacker:
             self.client.agents.terminate(started.agent_id, started.generation, grace_s=0)
 
     def _told(self, agent: Agent) -> Neighbour:
+        return Neighbour(**{**json.loads(self._first_line(agent)), "agent_id": agent.agent_id})
+
+    def _first_line(self, agent: Agent) -> str:
+        """Raises AgentboxError when it ends, or says nothing for too long."""
         until, said = time.monotonic() + _TOLD_SECONDS, b""
         for item in self.client.agents.stream(agent.agent_id):
             said += item.data if item.kind in ("stdout", "stderr") else b""
             if item.kind == "stdout" and b"\n" in said:
-                return Neighbour(**{**json.loads(said), "agent_id": agent.agent_id})
+                return said.decode()
             if item.kind == "exit" or time.monotonic() > until:
                 break
         raise AgentboxError(
@@ -107,6 +140,13 @@ def attack(client: BoxClient, facts: Facts, lines: Iterable[Line] = LINES) -> Sc
         for line in asked:
             if line.name == "review.planted":
                 replies[line.name] = attacker.review(aimed, line.name)
+            elif line.name == "door.in-flight":
+                replies[line.name] = attacker.in_flight(aimed, line.name)
+            elif line.name == "streams.flood":
+                kept = attacker.kept(aimed, line.name)
+                replies[line.name] = (
+                    "kept within bounds" if 0 < kept < aimed.just_over("stdout") else f"{PASSED}: {kept} bytes are kept"
+                )
             elif line.alone:
                 replies[line.name] = _alone(line, attacker.run(aimed, line.name))
     titles = {"attack": "what an agent tries, and what stops it"}
@@ -127,8 +167,6 @@ def _alone(line: Line, ran: RunOutput) -> str:
     if line.name == "streams.forged":
         own = (ran.exit.reason, ran.exit.code) == ("exit", FORGED_CODE)
         return "its own exit code" if own else f"{PASSED}: the box says {ran.exit.reason} {ran.exit.code}"
-    if line.name == "streams.flood":
-        return "kept within bounds" if len(ran.stderr) <= _KEPT else PASSED
     if ran.exit.reason == "limit":
         return "ended: limit"
     said = dict(_replies(ran.stdout)).get(line.name)

@@ -28,12 +28,15 @@ _MODULES = (("management-api", 10, "api", 11), ("gateway", 20, "gateway", 2), ("
 _READY_SECONDS = 90.0
 
 
-def attacked(names: Iterable[str] = (), *, without: str = "") -> Mapping[str, Any]:
+def attacked(
+    names: Iterable[str] = (), *, without: str = "", limits: Mapping[str, Any] = LIMITS, patience: float = 10.0
+) -> Mapping[str, Any]:
     """The scorecard of those lines, none = all, as `plain` has it; `asked`: paths at which a provider of models was. `without`: a
-    layer of `layerless` that the agents lack."""
-    with box(without) as found:
+    layer of `layerless` that the agents lack. `limits`: of the plan. `patience`: as in Facts."""
+    with box(without, limits=limits) as found:
         lines = [BY_NAME[name] for name in names] or LINES
-        card = plain(attack(found.client, facts_of(found.plan, found.paths), lines))
+        facts = replace(facts_of(found.plan, found.paths), patience=patience)
+        card = plain(attack(found.client, facts, lines))
         return {**card, "asked": [request.path for request in found.models.requests]}
 
 

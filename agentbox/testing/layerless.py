@@ -10,12 +10,16 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from agentbox.agents.main import main as agent_host
-from agentbox.sandbox import confine, landlock, launcher, seccomp
+from agentbox.agents.streams.kind import KindLog
+from agentbox.sandbox import confine, landlock, launcher, leader, seccomp, usage
 from agentbox.sandbox.client import Launcher
+from agentbox.sandbox.spec import Launch
 from agentbox.sandbox.syscalls import Machine
+from agentbox.sandbox.watchdog import Watchdog
 
 _NEVER: Final = 0xFFFFFFFF  # a word that no call is given
 
@@ -53,19 +57,56 @@ def _without_reaper() -> None:
     seccomp.build = of_the_kernel  # type: ignore[assignment]
 
 
+def _without_limits() -> None:
+    """No process of an agent has a limit of its own (setrlimit)."""
+
+    def none(launch: Launch) -> None:
+        del launch
+
+    leader.apply_limits = none
+
+
+def _without_watchdog() -> None:
+    """Nobody looks at memory and number of processes of a tree."""
+    Watchdog.look = lambda *_: iter(())  # type: ignore[method-assign]
+
+
+def _without_walk() -> None:
+    """Folders are walked, and found empty."""
+    usage.used = lambda *_: usage.Used()
+
+
+def _without_keeping() -> None:
+    """Agent host keeps all that an agent puts out."""
+    make = KindLog.__init__
+
+    def endless(log: KindLog, folder: Path, kind: str, _: int, *most: int) -> None:
+        make(log, folder, kind, 1 << 40, *most)
+
+    KindLog.__init__ = endless  # type: ignore[assignment, method-assign]
+
+
 LAYERS: Final[Mapping[str, Callable[[], None]]] = {
     "landlock": _without_landlock, "seccomp": _without_filter, "reaper": _without_reaper,
 }  # fmt: skip
+BOUNDS: Final[Mapping[str, tuple[Callable[[], None], ...]]] = {
+    "reaper": (_without_reaper,), "limits": (_without_limits,), "watchdog": (_without_watchdog,), "walk": (_without_walk,),
+    "keeping": (_without_keeping,),
+    "all": (_without_reaper, _without_limits, _without_watchdog, _without_walk, _without_keeping),
+}  # fmt: skip
+"""What holds floods; the last is all of them at once, which shows that each flood is one."""
 
 
 def main(words: list[str]) -> None:
     """Ends with the program's own exit code."""
     layer, *rest = words
+    taken = (LAYERS[layer],) if layer in LAYERS else BOUNDS[layer]
+    for take in taken:
+        take()
     if not rest:
         Launcher.program = ("agentbox.testing.layerless", layer)
         sys.exit(agent_host())
     confine.held = lambda *, network: defaultdict(lambda: True, network=not network)  # its own try is not refused
-    LAYERS[layer]()
     launcher.main(rest)
 
 

@@ -1,0 +1,85 @@
+"""The battery of `doctor --attack` against a container of the contract, with a provider of models that notes what it is asked."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentbox.doctor.attacking import attack, facts_of
+from agentbox.doctor.row import Row
+from agentbox.settings import Paths
+from harness.agents import client_of
+from harness.box import MANIFEST, PYTHON
+from harness.container import DockerBox
+from harness.waiting import wait_for
+
+_KEY: Final = "MODEL_KEY"
+_PORT: Final = 19092  # of loopback in the container
+_ASKED: Final = "/tmp/asked"
+_OURS: Final = "      - 'seccomp=./seccomp/agentbox.json'\n"
+_PROVIDERS: Final = f"""
+[providers.openai]
+enabled = true
+base_url = "http://127.0.0.1:{_PORT}/v1"
+env_var = "{_KEY}"
+
+[providers.anthropic]
+enabled = true
+base_url = "http://127.0.0.1:{_PORT}"
+env_var = "{_KEY}"
+"""
+_SERVER: Final = f"""
+import pathlib, uvicorn
+from agentbox.testing.model_server import ModelServer
+server, asked = ModelServer(), pathlib.Path("{_ASKED}")
+asked.write_text("")
+async def noted(scope, receive, send):
+    with asked.open("a") as stream:
+        stream.write(scope["path"] + "\\n")
+    await server(scope, receive, send)
+uvicorn.run(noted, port={_PORT}, lifespan="off", log_level="critical", access_log=False)
+"""
+_REACHED: Final = f"""
+import urllib.request
+urllib.request.urlopen("http://127.0.0.1:{_PORT}/v1/models").close()
+"""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows by name of the line, and the paths at which the provider was asked."""
+
+    rows: Mapping[str, Row]
+    asked: list[str]
+
+
+def options(profile: str) -> dict[str, Any]:
+    """Of a box under that system call list: `ours`, or the engine's own (`engine`)."""
+    edits: Mapping[str, Callable[[str], str] | None] = {"ours": None, "engine": _without_ours}
+    providers = MANIFEST + _PROVIDERS
+    return {"manifest": providers, "alter": lambda plan: plan, "secrets": {_KEY: "operator-key-0123456789"}, "edit": edits[profile]}  # fmt: skip
+
+
+def _without_ours(text: str) -> str:
+    assert text.count(_OURS) == 1
+    return text.replace(_OURS, "")
+
+
+def battery(box: DockerBox) -> Held:
+    """Every line, in a box that is started for it."""
+    box.start()
+    box.wait_ready()
+    _serve(box)
+    with client_of(box) as client:
+        card = attack(client, facts_of(box.plan, Paths()))
+    asked = box.run(["cat", _ASKED]).out.split()
+    return Held({row.subject: row for row in card.rows}, asked[1:])  # the first was ours
+
+
+def _serve(box: DockerBox) -> None:
+    subprocess.run(
+        ["docker", "exec", "--detach", box.name, PYTHON, "-I", "-c", _SERVER], capture_output=True, check=True
+    )
+    wait_for(lambda: box.run([PYTHON, "-I", "-c", _REACHED]).code == 0, 30, "the provider of models answers")

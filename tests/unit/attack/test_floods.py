@@ -1,0 +1,29 @@
+"""Whatever bounds a flood is missed when it is gone, and without all of it every flood gets through. docs/attack.md says which."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from agentbox.testing.layerless import BOUNDS
+from agentbox.testing.layers import FLOODS, TARGET, falls, floods_without, told_of_floods
+
+
+@pytest.fixture(scope="module")
+def shown() -> Mapping[str, Mapping[str, str]]:
+    """The page: by what is off, the cell of each flood."""
+    return told_of_floods(TARGET.read_text())
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_a_limit_that_is_off_is_missed(bound: str, shown: Mapping[str, Mapping[str, str]]) -> None:
+    """Those floods fall that the page names, and no other: the rest has a second layer, which stops it."""
+    found = floods_without(bound)
+    print(found)
+    assert falls(found) == falls(shown[bound])
+    assert falls(found), "this bound would be missed by nobody"
+    assert "unknown" not in found.values()
+
+
+def test_without_all_of_them_every_flood_gets_through(shown: Mapping[str, Mapping[str, str]]) -> None:
+    """So each line is a flood, and what stops it is what the other columns say."""
+    assert falls(shown["all"]) == {line.name for line in FLOODS}
