@@ -52,9 +52,10 @@ HOGS: Final[Mapping[str, Hog]] = {
     ),
     "shared memory": Hog(
         script=(
-            "import os, time\n"
+            "import os, pathlib, tempfile, time\n"
+            "own = pathlib.Path(tempfile.gettempdir()).parent.name\n"  # its agent id
             "for number, mib in enumerate([16] * 15 + [64]):\n"
-            " name = f'/dev/shm/agentbox-hog-{os.environ[\"AGENTBOX_AGENT_ID\"]}-{number}'\n"
+            " name = f'/dev/shm/agentbox-hog-{own}-{number}'\n"
             " os.posix_fallocate(os.open(name, os.O_CREAT | os.O_WRONLY, 0o600), 0, mib << 20)\n"
             "time.sleep(60)"
         ),
