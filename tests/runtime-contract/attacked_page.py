@@ -35,8 +35,10 @@ Cells = Mapping[str, tuple[str, str, str]]  # by name of the line: state, reply,
 
 
 def runs(folder: Path) -> Iterator[tuple[str, Cells]]:
-    """By title of the column."""
-    rows = attacked()["rows"]
+    """By title of the column. Fails when the provider was asked anything."""
+    card = attacked()
+    rows = card["rows"]
+    assert card["asked"] == []
     yield (
         COLUMNS["process"],
         {row["subject"]: (row["state"], row["facts"]["reply"], row["facts"]["layer"]) for row in rows},
@@ -45,6 +47,7 @@ def runs(folder: Path) -> Iterator[tuple[str, Cells]]:
     try:
         for profile in ("ours", "engine"):
             held = battery(cast(DockerBox, pool.fresh("docker", **options(profile))))
+            assert held.asked == []
             cells = {name: (row.state, row.facts["reply"], row.facts["layer"]) for name, row in held.rows.items()}
             yield COLUMNS[profile], cells
     finally:
