@@ -41,6 +41,10 @@ class Shared:
             return changed
         return False
 
+    def again(self) -> None:
+        """Makes the next look due: there is a tree that no look has met, and it may have filled the folder already."""
+        self._stamp = (0, 0)
+
     def look(self, members: Mapping[int, list[int]], everybody: list[int]) -> dict[int, int]:
         """Bytes by reaper. `members`: pids of each tree; `everybody`: of all processes."""
         began = time.monotonic()

@@ -121,6 +121,7 @@ class Walker:
         word = json.loads(data)
         if "watch" in word:
             self._trees[word["watch"]] = _Watched(Bounds(**word["bounds"]))
+            self._shared.again()
         else:
             self._trees.pop(word["forget"], None)
             self._shared.forget(word["forget"])

@@ -83,11 +83,13 @@ def test_a_deleted_file_counts_while_it_is_open(folder: Path) -> None:
 
 
 def test_a_quiet_folder_is_not_looked_at(folder: Path) -> None:
-    """Only when a file came or went."""
+    """Only when a file came or went, or a tree came that no look has met."""
     found = Shared(str(folder))
     found.due()
     assert [found.due() for _ in range(100)].count(True) < 100  # others of this machine may use the same tmpfs
     filled(folder / "new")
+    assert found.due()
+    found.again()
     assert found.due()
 
 
