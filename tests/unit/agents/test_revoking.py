@@ -158,14 +158,14 @@ async def test_uses_are_shared_and_end(adapter: LocalProcessOrchestrator, author
 
 async def test_a_grant_ends_in_time(adapter: LocalProcessOrchestrator, authority: Following) -> None:
     """A checked one is refused and told; one of the kernel's ends the process."""
-    bounds = (Constraint(scope="tool", expires_s=1.0),)
+    bounds = (Constraint(scope="tool", expires_s=5.0),)
     handle = await spawn(adapter, "p", **BARE, constraints=bounds)
-    kernel = (Constraint(scope="fs", expires_s=0.5),)
-    brief = await spawn(adapter, "b", **BARE, constraints=kernel)
     who = await standing_of(adapter, authority, handle)
     cut = authority.revoked(who)
     await authority.check(who, "tool", "call", "memory/search")
-    async with asyncio.timeout(10):
+    kernel = (Constraint(scope="fs", expires_s=0.5),)
+    brief = await spawn(adapter, "b", **BARE, constraints=kernel)
+    async with asyncio.timeout(30):
         await cut
         items = [item async for item in adapter.stream(brief.agent_id)]
     with pytest.raises(Refused):
