@@ -14,6 +14,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Nothing that was asked for is left out."""
-    if collection_path.name == "test_in_a_container.py" and not config.getoption("--container"):
+    if collection_path.name == "test_in_a_container.py" and not config.getoption("--container", default=False):
         return True
     return None

@@ -1,5 +1,6 @@
 """A box in a container with both CLIs in its image, on a repository of the operator's, and a model server for each maker."""
 
+import json
 import os
 import re
 import subprocess
@@ -92,11 +93,30 @@ class ContainerBox:
 
         def say(spoken: int, body: Mapping[str, Any]) -> Said:
             said = script(spoken, body)
+            with (self.folder / f"model-{agent.name}.log").open("a") as log:
+                log.writelines(f"{line}\n" for line in (*heard(body), *spoken_by(said)))
             if not said.uses:  # the agent waits for its last answer: what it has in memory, it has now
                 self.beside.type(f"python3 {SEARCH} key-{agent.name} {PID}")
             return said
 
         return say
+
+
+def heard(body: Mapping[str, Any]) -> Iterator[str]:
+    """What the model is told last: answers of tools, in the form of either maker."""
+    parts = body["input"][-1:] if "input" in body else body["messages"][-1]["content"]
+    for part in parts if isinstance(parts, list) else ():
+        said = (
+            part.get("output") or part.get("content") if part["type"] in ("tool_result", "function_call_output") else ""
+        )
+        yield from (f"  {line}" for line in str(said).strip().splitlines())
+
+
+def spoken_by(said: Said) -> Iterator[str]:
+    """What the model says: words, and tools with what they are given."""
+    yield from filter(None, (said.text,))
+    for use in said.uses:
+        yield f"{use.name} {json.dumps(use.arguments)}"
 
 
 @contextmanager

@@ -68,7 +68,7 @@ def command(cli: Cli, names: tuple[str, ...], every: bool, some: tuple[str, ...]
     features: a box with an optional feature, a small one (a minute) unless --all or --feature says which; --all takes some
     two hours and 15 GB of free disk, keeps each row as soon as it is known, and after Ctrl-C goes on where it was.
     stories: two agent CLIs of different makers, fetched by npm, at work in a box (a minute); --container builds an image
-    with both and tells it all there, as root (some six minutes, 4 GB of free disk).
+    with both and tells it all there, as root (six to ten minutes, 4 GB of free disk).
     e2e: the commands as an operator types them: a real package's own test suite, disasters, kills, interrupts.
     """
     chosen = [suite for suite in SUITES if suite.name in names or "all" in names or not names]
