@@ -1,5 +1,7 @@
 """A branch is the workspace as it is, and has a repository of its own."""
 
+import hashlib
+import json
 import os
 import stat
 import subprocess
@@ -9,6 +11,8 @@ import pytest
 
 from agentbox.agents.review import branch, listing
 from agentbox.agents.review.branch import Branch
+from agentbox.agents.review.copying import Copier
+from agentbox.agents.review.listing import Row
 
 WHO = ("worker", "worker@agentbox.invalid")
 
@@ -70,6 +74,19 @@ def test_files_are_as_they_are(tmp_path: Path, workspace: Path, few: int, monkey
     assert known is not None
     assert known.rows["pipe"].kind == "s"
     assert sorted(known.rows) == sorted(one.name for one in workspace.iterdir())
+
+
+def test_bytes_count_and_not_the_size_that_is_told(tmp_path: Path) -> None:
+    """A file of the kernel says that it is empty, as one says that grew since: what is read is copied, and its hash listed."""
+    ends = [os.open(path, os.O_RDONLY | os.O_DIRECTORY) for path in ("/proc/sys/kernel/random", tmp_path)]
+    copier = Copier(*ends)
+    copier.copy()
+    for descriptor in ends:
+        os.close(descriptor)
+    data = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+    assert (tmp_path / "boot_id").read_bytes() == data
+    rows = {row.path: row for row in (Row(*json.loads(line)) for line in copier.lines)}
+    assert rows["boot_id"].said == hashlib.sha256(data).hexdigest()
 
 
 def test_a_branch_is_made_once(tmp_path: Path, workspace: Path) -> None:
