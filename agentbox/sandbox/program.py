@@ -20,6 +20,7 @@ from agentbox.settings import Paths
 
 # What maintainer scripts and the image build leave below /var for programs to read.
 _MADE: Final = ("/var/lib/texmf", "/var/cache/fontconfig")
+_PACKAGE: Final = Path(__file__).resolve().parent.parent  # agentbox: a checkout lies in no toolchain
 _TERMINALS: Final = (
     *(Grant(path, "rwd", below=False) for path in ("/dev/ptmx", "/dev/tty")),
     Grant("/dev/pts", "rlwd"),
@@ -44,7 +45,8 @@ def grants(ruleset: Ruleset, paths: Paths, temporary: Path) -> tuple[Grant, ...]
     return (
         *ALWAYS,
         *(Grant(place, "rlx") for place in dict.fromkeys((*TOOLCHAIN, str(paths.app)))),
-        *(Grant(place, "rl") for place in _MADE),
+        *(Grant(place, "rl") for place in (*_MADE, str(_PACKAGE))),
+        Grant(str(_PACKAGE.parent), "l"),
         SHARED_MEMORY,
         Grant(str(temporary), makes),
         *(Grant(place, makes + ("x" if place in runs else "")) for place in places),

@@ -289,6 +289,20 @@ def test_a_program_without_a_ruleset_is_not_started(box: Box) -> None:
         assert (program.returncode, said in err, err.count("\n")) == (1, True, 1), err
 
 
+def test_a_program_of_agentbox_finds_its_secrets_and_its_token(box: Box) -> None:
+    """The mirror gets as far as the API, which is not there: everything that it reads before it could read."""
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+    box.give(plan_of(f"[api]\nport = {port}\n[sovereign_mesh.telegram_mirror]\nenabled = true\n"))
+    names = ("AGENTBOX_TELEGRAM_TOKEN", "AGENTBOX_TELEGRAM_CHAT")
+    for name, value in zip(names, ("1:abc", "-42"), strict=True):
+        (box.paths.mounted_secrets / name).write_text(value)
+    program = box.start(sys.executable, "-I", "-m", "agentbox.telegram", *names, name="telegram-mirror")
+    _, err = program.communicate(timeout=120)
+    assert (program.returncode, "cannot reach" in err) == (8, True), err
+    assert (box.paths.starts_dir / "telegram-mirror").exists()
+
+
 def test_its_rights_are_never_those_of_a_whole_root() -> None:
     """No ruleset of a plan grants the root: the last thing that is tried before a program starts."""
     assert "/" not in {place for row in plan_of(JUPYTER).rulesets.values() for place in row.folders}
