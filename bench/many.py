@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import resource
 import sys
 import time
 from collections import Counter
@@ -40,6 +41,7 @@ _CLIENTS = 10
 _SIDE_BY_SIDE = 100  # requests under way at a time, so that it is agents that are many here, and not connections
 _WATCHED_SECONDS = 5.0
 _LATE = 120.0  # seconds for a start, and for the end of all
+_FILES = 16384  # resources.nofile of a manifest that does not say it
 _OVER = ("exited", "failed", "lost")
 
 
@@ -115,14 +117,16 @@ class Crowd:
 
 
 def with_cap(cap: int) -> Any:
-    """A plan whose orchestrator takes that many; 0 = as the plan has it."""
+    """A plan whose orchestrator takes that many, with the open files that a manifest has by default; 0 = as the plan has it."""
     made = plan()
     if not cap:
         return made
     slot = made.slots["orchestrator"]
+    files = min(_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     return replace(
-        made, slots={**made.slots, "orchestrator": replace(slot, options={**slot.options, "max_agents": cap})}
-    )
+        made, slots={**made.slots, "orchestrator": replace(slot, options={**slot.options, "max_agents": cap})},
+        resources=replace(made.resources, nofile=files),
+    )  # fmt: skip
 
 
 def in_a_box(cap: int, work: Any) -> tuple[Any, list[str]]:

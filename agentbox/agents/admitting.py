@@ -1,5 +1,6 @@
 """From a request to the agent that it makes: settled, bounded, narrowed. Nothing runs yet and nothing is stored."""
 
+import resource
 from dataclasses import dataclass, replace
 
 from agentbox.adapters.errors import NotFound, QuotaExceeded
@@ -11,6 +12,8 @@ from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
 from agentbox.ids import uuid7
 
+FILES_OF_ONE = 8  # descriptors of this program for an agent: its pipes, its control, a file for each kind of its output
+OWN_FILES = 160  # its own: database, sockets, connections, a walk of a branch
 TASK = "task:"  # in front of the request id of a task's run, which is one life whatever a table says
 
 
@@ -58,6 +61,13 @@ def _check_room(host: Host) -> None:
     living = sum(not one.over for one in host.entries.values())
     if living >= host.config.max_agents:
         raise _quota("max_agents", living, host.config.max_agents)
+    room = (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - OWN_FILES) // FILES_OF_ONE
+    if living >= room:
+        raise QuotaExceeded(
+            f"cannot start another agent: the box's open files are enough for {max(0, room)}",
+            hint="wait for one to end, or raise resources.nofile in agentbox.toml",
+            limit="nofile", observed=living, cap=max(0, room), config_path="resources.nofile",
+        )  # fmt: skip
 
 
 def _within(child: Limits, parent: Limits) -> Limits:

@@ -1,6 +1,7 @@
 """orchestrator local-process against a real agent-host."""
 
 import asyncio
+import resource
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ import pytest
 
 from agentbox.adapters.base import Deps, SlotConfig
 from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import BackendError, SpawnError, ValidationError
+from agentbox.adapters.errors import BackendError, QuotaExceeded, SpawnError, ValidationError
 from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator.contract import Orchestrator
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator, connect
 from agentbox.adapters.orchestrator.record import RecordLine, follow_record
 from agentbox.agents import home
+from agentbox.agents.admitting import FILES_OF_ONE, OWN_FILES
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.contracts.orchestrator import OrchestratorContract
 from agentbox.testing.contracts.orchestrator_lab import FOREVER, new_id, spec, until_async
@@ -211,4 +213,20 @@ async def test_a_folder_that_a_killed_host_left_is_gone_after_its_next_start(tmp
         (path / "file").write_text("left")
     await lab.restart()
     await until(lambda: not folder.exists(), "they are gone again")
+    await lab.close()
+
+
+async def test_no_agent_is_started_for_whom_there_are_no_open_files(tmp_path):
+    """The refusal names the limit; what runs is as it was, and there is room again once it has ended."""
+    lab = LocalLab(tmp_path)
+    adapter = await lab.start()
+    most = resource.prlimit(lab.root_pid, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(lab.root_pid, resource.RLIMIT_NOFILE, (OWN_FILES + FILES_OF_ONE, most))
+    first = await adapter.spawn(spec(*FOREVER), request_id=new_id())
+    with pytest.raises(QuotaExceeded) as refused:
+        await adapter.spawn(spec(*FOREVER), request_id=new_id())
+    assert (refused.value.members["config_path"], refused.value.members["cap"]) == ("resources.nofile", 1)
+    assert (await adapter.get(first.agent_id)).state == "running"
+    await adapter.terminate(first, grace_s=0)
+    assert await adapter.spawn(spec("true"), request_id=new_id())
     await lab.close()

@@ -17,7 +17,7 @@ from agentbox.settings import CHECKOUT
 _FOLDER = CHECKOUT / "bench"
 _HELPERS = {
     *("measure", "conftest", "privacy_texts", "slot_calls", "slot_peers", "slot_rooms", "slot_stream"),
-    *("sandbox_peers", "agents_kills", "leftovers"),
+    *("sandbox_peers", "agents_kills", "leftovers", "ten_load", "ten_writers"),
 }
 _TOLERANCE = 1.15  # 15 % worse than the file compared with is a failure
 
