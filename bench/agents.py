@@ -80,14 +80,11 @@ async def at_once(url: str, launcher: int) -> tuple[float, int, float]:
 
 
 def cpu_of(pid: int) -> float:
-    """Seconds of CPU that a process and its children of the kind of the walker have used."""
-    pids = [pid, *(row.pid for row in tree.descendants(tree.scan(), [pid]) if row.parent == pid and _walks(row.pid))]
-    return sum(_cpu(one) for one in pids)
-
-
-def _walks(pid: int) -> bool:
-    """The walker has no child; each reaper has one."""
-    return not tree.descendants(tree.scan(), [pid])
+    """Seconds of CPU that the launcher and its walker have used: of its children only the walker has none."""
+    table = tree.scan()
+    parents = {row.parent for row in table.values()}
+    walkers = [row.pid for row in table.values() if row.parent == pid and row.pid not in parents]
+    return sum(_cpu(one) for one in (pid, *walkers))
 
 
 def _cpu(pid: int) -> float:
