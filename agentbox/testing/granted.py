@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 from agentbox.adapters.base import Deps, SlotConfig
@@ -17,6 +18,19 @@ from agentbox.testing.agent_host import AgentHostBox
 
 SAYS_TOKEN = 'printf "%s\\n" "$AGENTBOX_TOKEN"; exec sleep 1000'
 """A script for `sh -c`: the token on stdout, then nothing."""
+
+
+@contextlib.contextmanager
+def secretive(folder: Path, manifest: str, **options: Any) -> Iterator[AgentHostBox]:
+    """A host of that manifest with one secret, LAB_SECRET, that is `hush`; its restarts wait a fiftieth."""
+    found = AgentHostBox(folder, manifest=manifest, **{"scale": 50, **options})
+    found.paths.moved_secrets.mkdir(mode=0o700)
+    (found.paths.moved_secrets / "LAB_SECRET").write_text("hush")
+    found.start()
+    try:
+        yield found
+    finally:
+        found.stop()
 
 
 @contextlib.asynccontextmanager

@@ -2,9 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
+from agentbox.gateway.llm.calls import Calls, keep_rows
 from agentbox.gateway.llm.words import (
     Answer,
     Call,
@@ -21,11 +22,12 @@ from agentbox.gateway.llm.words import (
     walk,
 )
 
-_POSTS: Final = {
-    "v1/messages": Call(name="messages", path="/v1/messages", generates=True, counts_input=True),
-    "v1/messages/count_tokens": Call(name="count_tokens", path="/v1/messages/count_tokens"),
-}
-_MODEL: Final = re.compile(r"v1/models/([A-Za-z0-9._:@-]{1,200})")
+_POSTS: Final = (
+    Call(name="messages", path="/v1/messages", generates=True, counts_input=True),
+    Call(name="count_tokens", path="/v1/messages/count_tokens"),
+)
+# The base URL of this kind has no path of its own.
+_CALLS: Final = Calls(_POSTS, "/v1/models", re.compile(r"[A-Za-z0-9._:@-]{1,200}"))
 # Tools of the vendor's that the agent itself carries out, by the beginning of their dated types.
 _OWN_TOOLS: Final = ("custom", "bash_", "text_editor_", "computer_", "memory_")
 _TOP: Final = frozenset((
@@ -37,17 +39,6 @@ _TYPES: Final = {
     "missing": "not_found_error", "large": "request_too_large", "budget": "rate_limit_error",
     "overloaded": "overloaded_error", "late": "timeout_error",
 }  # fmt: skip
-
-
-def find(method: str, path: str) -> Call | None:
-    """The base URL of this kind has no path of its own."""
-    if method == "POST":
-        return _POSTS.get(path)
-    if method == "GET" and path == "v1/models":
-        return Call(name="models", path="/v1/models", body=False, lists=True)
-    if method == "GET" and (one := _MODEL.fullmatch(path)):
-        return Call(name="models", path=f"/v1/models/{one[1]}", model=one[1], body=False)
-    return None
 
 
 def screen(_call: Call, body: dict[str, Any]) -> Screened:
@@ -137,13 +128,8 @@ def auth(key: str) -> tuple[tuple[bytes, bytes], ...]:
     return ((b"x-api-key", key.encode()),) if key else ()
 
 
-def model_ids(document: dict[str, Any], allowed: Callable[[str], bool]) -> None:
-    """`data[].id`."""
-    document["data"] = [row for row in objects(document.get("data")) if allowed(str(row.get("id", "")))]
-
-
 ANTHROPIC: Final = Kind(
-    find=find, screen=screen, wanted=wanted, answers=answers, cap=cap, ask_usage=ask_usage, usage=usage, hidden=hidden,
+    find=_CALLS.find, screen=screen, wanted=wanted, answers=answers, cap=cap, ask_usage=ask_usage, usage=usage, hidden=hidden,
     error=error, auth=auth, headers=(b"anthropic-version", b"anthropic-beta"),
-    query=("beta", "limit", "after_id", "before_id"), model_ids=model_ids,
+    query=("beta", "limit", "after_id", "before_id"), model_ids=keep_rows,
 )  # fmt: skip

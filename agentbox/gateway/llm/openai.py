@@ -2,9 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
+from agentbox.gateway.llm.calls import Calls, keep_rows
 from agentbox.gateway.llm.words import (
     Answer,
     Call,
@@ -21,13 +22,13 @@ from agentbox.gateway.llm.words import (
     walk,
 )
 
-_POSTS: Final = {
-    "chat/completions": Call(name="chat", path="/chat/completions", generates=True, counts_input=True),
-    "responses": Call(name="responses", path="/responses", generates=True, counts_input=True),
-    "completions": Call(name="completions", path="/completions", generates=True, counts_input=True),
-    "embeddings": Call(name="embeddings", path="/embeddings", counts_input=True),
-}
-_MODEL: Final = re.compile(r"models/([A-Za-z0-9._:@/-]{1,200})")
+_POSTS: Final = (
+    Call(name="chat", path="/chat/completions", generates=True, counts_input=True),
+    Call(name="responses", path="/responses", generates=True, counts_input=True),
+    Call(name="completions", path="/completions", generates=True, counts_input=True),
+    Call(name="embeddings", path="/embeddings", counts_input=True),
+)
+_CALLS: Final = Calls(_POSTS, "/models", re.compile(r"[A-Za-z0-9._:@/-]{1,200}"))
 # Tools that the agent itself carries out; all others run at the provider.
 _OWN_TOOLS: Final = ("function", "custom", "local_shell", "apply_patch", "computer_use_preview", "computer")
 # Members of a request that refer to something that the provider keeps, or that it does by itself; after the vendor's own those
@@ -52,14 +53,7 @@ _CODES: Final = {
 
 def find(method: str, path: str) -> Call | None:
     """SDKs append their paths to a base URL that ends in /v1 or has none."""
-    tail = path.removeprefix("v1/")
-    if method == "POST":
-        return _POSTS.get(tail)
-    if method == "GET" and tail == "models":
-        return Call(name="models", path="/models", body=False, lists=True)
-    if method == "GET" and (one := _MODEL.fullmatch(tail)):
-        return Call(name="models", path=f"/models/{one[1]}", model=one[1], body=False)
-    return None
+    return _CALLS.find(method, path.removeprefix("v1/"))
 
 
 def screen(call: Call, body: dict[str, Any]) -> Screened:
@@ -185,12 +179,7 @@ def auth(key: str) -> tuple[tuple[bytes, bytes], ...]:
     return ((b"authorization", b"Bearer " + key.encode()),) if key else ()
 
 
-def model_ids(document: dict[str, Any], allowed: Callable[[str], bool]) -> None:
-    """`data[].id`."""
-    document["data"] = [row for row in objects(document.get("data")) if allowed(str(row.get("id", "")))]
-
-
 OPENAI: Final = Kind(
     find=find, screen=screen, wanted=wanted, answers=answers, cap=cap, ask_usage=ask_usage, usage=usage, hidden=hidden,
-    error=error, auth=auth, headers=(b"openai-beta",), query=(), model_ids=model_ids,
+    error=error, auth=auth, headers=(b"openai-beta",), query=(), model_ids=keep_rows,
 )  # fmt: skip

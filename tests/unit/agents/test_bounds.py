@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.base import Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import QuotaExceeded
-from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator.contract import AgentSpec
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.ids import uuid7
 from agentbox.testing.agent_host import AgentHostBox
+from agentbox.testing.granted import opened
 from agentbox.testing.hogs import Neighbour
 from agentbox.testing.until import until
 
@@ -24,11 +22,8 @@ async def adapter(tmp_path: Path) -> AsyncIterator[LocalProcessOrchestrator]:
     """At most four agents at once, and children only."""
     box = AgentHostBox(tmp_path, options={"max_agents": 4, "max_depth": 1})
     box.start()
-    config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
-    made = LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
-    await made.open(Deadline.after(5))
-    yield made
-    await made.close()
+    async with opened(box) as made:
+        yield made
     box.stop()
 
 

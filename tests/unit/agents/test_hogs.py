@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.base import Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.sandbox import shared
 from agentbox.testing import hogs
 from agentbox.testing.agent_host import AgentHostBox
+from agentbox.testing.granted import opened
 from agentbox.testing.hogs import HOGS, Neighbour
 from agentbox.testing.until import until
 
@@ -33,11 +31,8 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
 
 @pytest.fixture
 async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
-    config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
-    made = LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
-    await made.open(Deadline.after(5))
-    yield made
-    await made.close()
+    async with opened(box) as made:
+        yield made
 
 
 @pytest.mark.parametrize("kind", list(HOGS))

@@ -7,26 +7,21 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.base import Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator.contract import AgentInfo, AgentSpec, Limits
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.ids import uuid7
 from agentbox.testing.agent_host import MIB, AgentHostBox
+from agentbox.testing.granted import opened
 
-_PATIENCE = 15
+_PATIENCE = 60
 
 
 @pytest.fixture
 async def adapter(tmp_path: Path) -> AsyncIterator[LocalProcessOrchestrator]:
     box = AgentHostBox(tmp_path)
     box.start()
-    config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
-    made = LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
-    await made.open(Deadline.after(5))
-    yield made
-    await made.close()
+    async with opened(box) as made:
+        yield made
     box.stop()
 
 

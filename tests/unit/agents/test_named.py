@@ -1,6 +1,6 @@
 """Agents of the manifest on a real agent-host: what its table says, what their children hold, and what is taken back."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrato
 from agentbox.gateway.authority import Refused
 from agentbox.gateway.following import Following
 from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.granted import SAYS_TOKEN, followed, opened, spawn, standing_of
+from agentbox.testing.granted import SAYS_TOKEN, secretive, spawn, standing_of
 
 MANIFEST = f"""
 [egress]
@@ -77,25 +77,7 @@ AGENT = "urn:agentbox:agent:"
 
 @pytest.fixture(scope="module")
 def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
-    found = AgentHostBox(tmp_path_factory.mktemp("box"), manifest=MANIFEST, scale=50, options={"max_depth": 2})
-    found.paths.moved_secrets.mkdir(mode=0o700)
-    (found.paths.moved_secrets / "LAB_SECRET").write_text("hush")
-    found.start()
-    yield found
-    found.stop()
-
-
-@pytest.fixture
-async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
-    async with opened(box) as found:
-        yield found
-        for one in (await found.list()).items:
-            await found.terminate(one.handle, grace_s=0)
-
-
-@pytest.fixture
-async def authority(box: AgentHostBox) -> AsyncIterator[Following]:
-    async with followed(box) as found:
+    with secretive(tmp_path_factory.mktemp("box"), MANIFEST, options={"max_depth": 2}) as found:
         yield found
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from agentbox.gateway.authority import Refused
 from agentbox.gateway.following import Following
 from agentbox.ids import uuid7
 from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.granted import SAYS_TOKEN, followed, grant_id, opened, spawn, standing_of, token_of
+from agentbox.testing.granted import SAYS_TOKEN, followed, grant_id, opened, secretive, spawn, standing_of, token_of
 from agentbox.testing.until import until
 
 MANIFEST = f"""
@@ -43,25 +43,7 @@ BARE: Mapping[str, Any] = {  # a policy that runs no second program, so the shel
 
 @pytest.fixture(scope="module")
 def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
-    found = AgentHostBox(tmp_path_factory.mktemp("box"), manifest=MANIFEST, scale=50)
-    found.paths.moved_secrets.mkdir(mode=0o700)
-    (found.paths.moved_secrets / "LAB_SECRET").write_text("hush")
-    found.start()
-    yield found
-    found.stop()
-
-
-@pytest.fixture
-async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
-    async with opened(box) as found:
-        yield found
-        for one in (await found.list()).items:
-            await found.terminate(one.handle, grace_s=0)
-
-
-@pytest.fixture
-async def authority(box: AgentHostBox) -> AsyncIterator[Following]:
-    async with followed(box) as found:
+    with secretive(tmp_path_factory.mktemp("box"), MANIFEST) as found:
         yield found
 
 

@@ -1,0 +1,25 @@
+"""A client of the module's agent-host, and the authority that follows it. A module says by `box` which host that is."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.gateway.following import Following
+from agentbox.testing.agent_host import AgentHostBox
+from agentbox.testing.granted import followed, opened
+
+
+@pytest.fixture
+async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
+    """After a test no agent of it runs."""
+    async with opened(box) as found:
+        yield found
+        for one in (await found.list()).items:
+            await found.terminate(one.handle, grace_s=0)
+
+
+@pytest.fixture
+async def authority(box: AgentHostBox) -> AsyncIterator[Following]:
+    async with followed(box) as found:
+        yield found
