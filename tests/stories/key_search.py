@@ -40,6 +40,8 @@ def search(processes: Iterator[Path], key: bytes) -> Found:
             around = (process / "environ").read_bytes()
             token = next(row for row in around.split(b"\0") if row.startswith(_TOKEN)).removeprefix(_TOKEN)
             has, had = key in around or in_memory(process, key), in_memory(process, token)
+            if not (has or had) and (process / "environ").read_bytes() != around:
+                continue  # it has ended, or is another program now
             searched, keys, own = searched + 1, keys + has, own + had
     return Found(searched, keys, own)
 
