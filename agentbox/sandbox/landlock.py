@@ -64,27 +64,40 @@ def abi() -> int:
 def restrict(
     grants: Iterable[Grant], ports: Iterable[int] | None, known: int, binds: Iterable[int] | None = None
 ) -> None:
-    """Confines this process and all that descend from it, for good. A granted path that is not there grants nothing.
+    """Confines this process and all that descend from it, for good. Arguments as for `ruleset`. Needs no_new_privs. Raises
+    OSError."""
+    made = ruleset(grants, ports, known, binds)
+    try:
+        _call(_RESTRICT, made, 0)
+    finally:
+        os.close(made)
+
+
+def ruleset(
+    grants: Iterable[Grant], ports: Iterable[int] | None, known: int, binds: Iterable[int] | None = None
+) -> int:
+    """A descriptor of rules that are in force nowhere yet. A granted path that is not there grants nothing.
 
     `ports`: those that TCP may connect to; None leaves connecting alone, and binding where `binds` is None too. `binds`:
     those that it may bind, 0 for any that the kernel hands out. `known`: the ABI to use, of which at least 1 must be there.
-    Needs no_new_privs. Raises OSError.
+    Raises OSError.
     """
     files = _files(known)
     net = (_CONNECT if ports is not None else 0) | (_BIND if (ports, binds) != (None, None) else 0)
     net = net if known >= PORTS_SINCE else 0
     scopes = _ABSTRACT | _SIGNAL if known >= SCOPES_SINCE else 0
     attributes = struct.pack("=QQQ", files, net, scopes)[: 24 if scopes else 16 if known >= PORTS_SINCE else 8]
-    ruleset = _call(_CREATE, attributes, len(attributes), 0)
+    made = _call(_CREATE, attributes, len(attributes), 0)
     try:
         for grant in grants:
-            _allow(ruleset, grant, files)
+            _allow(made, grant, files)
         for right, named in ((_CONNECT, ports), (_BIND, binds)) if net else ():
             for port in named or ():
-                _call(_ADD, ruleset, _RULE_PORT, struct.pack("=QQ", right, port), 0)
-        _call(_RESTRICT, ruleset, 0)
-    finally:
-        os.close(ruleset)
+                _call(_ADD, made, _RULE_PORT, struct.pack("=QQ", right, port), 0)
+    except BaseException:
+        os.close(made)
+        raise
+    return made
 
 
 def _files(known: int) -> int:
@@ -92,7 +105,7 @@ def _files(known: int) -> int:
     return (1 << highest) - 1
 
 
-def _allow(ruleset: int, grant: Grant, handled: int) -> None:
+def _allow(made: int, grant: Grant, handled: int) -> None:
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # what we cannot see the agent cannot either
         place = os.open(grant.path, os.O_PATH | os.O_CLOEXEC)
         try:
@@ -103,7 +116,7 @@ def _allow(ruleset: int, grant: Grant, handled: int) -> None:
             for letter in grant.letters:
                 wanted |= RIGHTS[letter]
             if wanted := wanted & handled & (-1 if folder else _ON_FILES):
-                _call(_ADD, ruleset, _RULE_PATH, struct.pack("=Qi", wanted, place), 0)
+                _call(_ADD, made, _RULE_PATH, struct.pack("=Qi", wanted, place), 0)
         finally:
             os.close(place)
 

@@ -107,10 +107,10 @@ class Launcher:
         self.disk.watch(pid, bounds)  # may fork: with none of this agent's descriptors open
         return True
 
-    def _be_reaper(self, orders: socket.socket) -> NoReturn:
+    def _be_reaper(self, orders: socket.socket, ahead: bool) -> NoReturn:
         self._close()
         self.disk.close()
-        reaper.main(orders, self.pid, self.locks)
+        reaper.main(orders, self.pid, self.locks, ahead=ahead)
 
     def _close(self) -> None:
         self.commands.close()

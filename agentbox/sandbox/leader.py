@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from agentbox.sandbox import confine, kernel
+from agentbox.sandbox import confine, kernel, rehearsal
 from agentbox.sandbox.answers import desk
 from agentbox.sandbox.spec import Launch
 
@@ -37,15 +37,18 @@ class Stage:
     report = -1
 
 
-def become(*, report: int, handover: int) -> NoReturn:
+def become(*, report: int, handover: int, ahead: bool) -> NoReturn:
     """Turns this forked child into the agent that it is told to be over the socket `handover`; it waits there, and leaves
     when that closes. Does not return: after a failure it writes `{stage, errno, why}` to `report` and exits with 127. A
-    successful exec closes `report`. The listener goes out through `handover`, which is closed without it where there is none."""
+    successful exec closes `report`. The listener goes out through `handover`, which is closed without it where there is
+    none. `ahead`: there is time until the order comes."""
     fault: tuple[int, str] = (0, "the set-up stopped")
     Stage.report, launch = report, None
     try:
         _prepare(report, handover)
         orders = socket.socket(fileno=_HANDOVER_FD)
+        if ahead:
+            rehearsal.of_agent()
         launch = _receive_order(orders)
         Stage.name = "limits"
         share_of_processor(launch)

@@ -34,8 +34,8 @@ class NotBorn(Exception):
 class Newborn:
     """Forked before it is known what it will be."""
 
-    def __init__(self) -> None:
-        """Raises OSError where no process or descriptor is left."""
+    def __init__(self, *, ahead: bool) -> None:
+        """`ahead`: there is time until it is told. Raises OSError where no process or descriptor is left."""
         self._reading, writing = os.pipe()
         self._near, far = socket.socketpair()
         try:
@@ -48,7 +48,7 @@ class Newborn:
             raise
         if self.pid == 0:
             self._near.close()
-            leader.become(report=writing, handover=far.fileno())
+            leader.become(report=writing, handover=far.fileno(), ahead=ahead)
         far.close()
         os.close(writing)
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from agentbox.sandbox import kernel, leader, tree
+from agentbox.sandbox import kernel, leader, rehearsal, tree
 from agentbox.sandbox.answers.desk import Desk
 from agentbox.sandbox.eager import Eager
 from agentbox.sandbox.newborn import Newborn, NotBorn
@@ -29,15 +29,16 @@ _LINE = 1 << 16
 _FDS = 4  # control, stdin, stdout, stderr
 
 
-def main(orders: socket.socket, launcher: int, locks: int) -> NoReturn:
+def main(orders: socket.socket, launcher: int, locks: int, *, ahead: bool) -> NoReturn:
     """Never returns: exits 0 once the tree is empty, or when `orders` closes without one. `locks` is a file that all reapers
-    share."""
+    share. `ahead`: there is time until the order comes."""
     code = 1
     try:
         kernel.become_subreaper()
         kernel.signal_me_when_parent_dies(signal.SIGTERM)
+        keeper = Reaper(locks)
         if os.getppid() == launcher:
-            _serve_one(orders, locks)
+            _serve_one(orders, keeper, ahead)
         tree.end_children()
         code = 0
     except BaseException:
@@ -47,22 +48,26 @@ def main(orders: socket.socket, launcher: int, locks: int) -> NoReturn:
         os._exit(code)
 
 
-def _serve_one(orders: socket.socket, locks: int) -> None:
+def _serve_one(orders: socket.socket, keeper: "Reaper", ahead: bool) -> None:
     """What may be done before it is known for whom is done before."""
     newborn = None
     with contextlib.suppress(OSError):  # no process left now: tried again, and told, when it is needed
-        newborn = Newborn()
+        newborn = Newborn(ahead=ahead)
+    if ahead:
+        rehearsal.of_keeper(keeper.locks)
     data, fds, _, _ = socket.recv_fds(orders, 1, _FDS)
     orders.close()
     if data:
-        Reaper(socket.socket(fileno=fds[0]), locks).run(newborn, (fds[1], fds[2], fds[3]))
+        keeper.run(socket.socket(fileno=fds[0]), newborn, (fds[1], fds[2], fds[3]))
 
 
 class Reaper:
     """One agent's keeper."""
 
-    def __init__(self, control: socket.socket, locks: int = -1) -> None:
-        self.control, self.locks = control, locks
+    control: socket.socket
+
+    def __init__(self, locks: int = -1) -> None:
+        self.locks = locks
         self.desk: Desk | None = None  # where the agent's calls are answered
         self.buffer = bytearray()
         self.leader = 0
@@ -74,8 +79,9 @@ class Reaper:
         self.weight: Weight | None = None
         self.woken = wakeup()
 
-    def run(self, newborn: Newborn | None, stdio: tuple[int, int, int]) -> None:
-        """Starts the agent and stays with it to the end."""
+    def run(self, control: socket.socket, newborn: Newborn | None, stdio: tuple[int, int, int]) -> None:
+        """Starts the agent and stays with it to the end. `control`: where its host speaks."""
+        self.control = control
         line = self._first_line()
         if line is None:
             return
@@ -84,7 +90,7 @@ class Reaper:
         signal.signal(signal.SIGTERM, self._launcher_died)
         signal.signal(signal.SIGUSR1, self._limit_crossed)
         try:
-            newborn = newborn or Newborn()
+            newborn = newborn or Newborn(ahead=False)
         except OSError as error:
             self._tell({"event": "failed", "stage": "launcher", "errno": error.errno, "why": "fork"})
             return

@@ -5,17 +5,18 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 _REST: Final = 0.01  # seconds without an order before the next is made: the start that used the last one goes first
 
 
 class Spare:
-    """One at most. `become`: what a forked child turns into, given the socket on which its order comes. An order that finds
+    """One at most. `become`: what a forked child turns into, given the socket on which its order comes, and whether
+    there is time until then. An order that finds
     none waits for a fork, so a burst of orders makes one keeper each and no more."""
 
-    def __init__(self, become: Callable[[socket.socket], NoReturn]) -> None:
+    def __init__(self, become: Callable[[socket.socket, bool], NoReturn]) -> None:
         self._become = become
         self._socket: socket.socket | None = None
         self._due: float | None = time.monotonic()
@@ -64,7 +65,7 @@ class Spare:
         self.close()
         return pid
 
-    def _make(self, open_now: Iterable[int] = ()) -> None:
+    def _make(self, open_now: Sequence[int] = ()) -> None:
         near, far = socket.socketpair()
         with far:
             try:
@@ -77,5 +78,5 @@ class Spare:
                 near.close()
                 for fd in open_now:  # they come over the socket
                     os.close(fd)
-                self._become(far)
+                self._become(far, not open_now)
         self._socket = near

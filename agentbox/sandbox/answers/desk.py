@@ -58,6 +58,10 @@ class Desk:
         """Of an epoll descriptor."""
         return self._ready.fileno()
 
+    def close(self) -> None:
+        """Of a desk where nobody asks."""
+        self._ready.close()
+
     def patience(self) -> float | None:
         """Seconds; None while nothing is pending."""
         return min(

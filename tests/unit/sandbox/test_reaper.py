@@ -8,7 +8,8 @@ CODE = """
 import json, os, signal, socket, sys
 from agentbox.sandbox.reaper import Reaper
 near, far = socket.socketpair()
-reaper = Reaper(far)
+reaper = Reaper()
+reaper.control = far
 child = os.fork()
 if child == 0:
     signal.pause()

@@ -1,0 +1,42 @@
+"""A run of what a start will do, by the process that will do it, while it waits for its order.
+
+A fork shares each page of memory with its parent until one of them writes there, and Python writes wherever it looks: the
+first time costs several times the second. Nothing stays of a rehearsal: no rule is in force, no descriptor is open.
+"""
+
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from agentbox.sandbox import landlock, tree
+from agentbox.sandbox.answers.desk import Desk
+from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.landlock import Grant
+from agentbox.sandbox.spec import Launch
+
+_GRANTS: Final = tuple(Grant(path, "rlwmxd") for path in ("/usr/lib", "/usr/bin", "/lib", "/etc", "/proc", "/dev/null"))
+_LAUNCH: Final = Launch(
+    argv=("true",), env={"PATH": "/usr/bin"}, cwd="/", roots=("/",), confinement=Confinement(grants=_GRANTS)
+)
+
+
+def of_keeper(locks: int) -> None:
+    """The keeper's part: reads an order, sets up where calls are answered, looks at a process."""
+    Launch.from_line(_LAUNCH.to_line())
+    near, far = socket.socketpair()
+    with near, far:
+        desk = Desk(near.fileno(), Confinement(grants=_GRANTS), locks, 1)
+        desk.serve()
+        desk.close()
+    tree.look(os.getpid())
+
+
+def of_agent() -> None:
+    """The part of the process that becomes the agent: reads an order, builds a ruleset."""
+    launch = Launch.from_line(_LAUNCH.to_line())
+    Path.cwd().is_relative_to("/")
+    if launch.confinement is not None:
+        with suppress(OSError):  # a kernel without it is told when it matters
+            os.close(landlock.ruleset(launch.confinement.grants, (), landlock.abi()))
