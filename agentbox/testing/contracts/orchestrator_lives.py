@@ -14,6 +14,7 @@ _GROUP = 20  # agents at once
 _STEP = 80  # lives between two looks at whether memory is at its level
 _LEVEL = _MIB  # bytes that a step may add then
 _STEPS = 8
+_LOOKS, _STEADY, _PAUSE = 200, 4, 0.05  # looks at most, equal ones in a row, seconds between two
 
 
 class LivesClause:
@@ -27,10 +28,10 @@ class LivesClause:
         oldest = await adapter.spawn(spec(*FOREVER), request_id=new_id())
         await _cycles(adapter, first)
         await _settled(adapter, lab.root_pid)
-        before = _held(lab.root_pid), len((await adapter.list(limit=500)).items)
+        before = await _at_rest(lab.root_pid), len((await adapter.list(limit=500)).items)
         await _cycles(adapter, then)
         await until(lambda: _held(lab.root_pid)[0] <= before[0][0] + 2, "descriptors are back")
-        assert _held(lab.root_pid)[1] <= before[0][1] + 4 * _MIB
+        assert (await _at_rest(lab.root_pid))[1] <= before[0][1] + 4 * _MIB
 
         await until_async(lambda: _rows(adapter, before[1]), "what is over is forgotten")
         await until(lambda: not _zombies(lab.root_pid), "every process that ended was waited for")
@@ -47,10 +48,22 @@ async def _settled(adapter: Orchestrator, root: int) -> None:
     """Returns once memory is at its level: rows, caches and the heaps of threads have then grown as far as they do. One that
     grows on and on is not waited for; the clause sees it."""
     for _ in range(_STEPS):
-        _, before = _held(root)
+        _, before = await _at_rest(root)
         await _cycles(adapter, _STEP)
-        if _held(root)[1] <= before + _LEVEL:
+        if (await _at_rest(root))[1] <= before + _LEVEL:
             return
+
+
+async def _at_rest(root: int) -> tuple[int, int]:
+    """What is held once nothing moves: a backend ends and makes processes of its own up to a moment after the last agent."""
+    held, steady = _held(root), 0
+    for _ in range(_LOOKS):
+        await asyncio.sleep(_PAUSE)
+        held, last = _held(root), held
+        steady = steady + 1 if held == last else 0
+        if steady == _STEADY:
+            break
+    return held
 
 
 async def _cycles(adapter: Orchestrator, count: int) -> None:
