@@ -16,6 +16,7 @@ from agentbox.sandbox.answers.listen import MOST_PORTS, Listening
 from agentbox.sandbox.answers.listener import Listener, Notice
 from agentbox.sandbox.answers.paths import Paths
 from agentbox.sandbox.answers.ports import Ports
+from agentbox.sandbox.answers.scheduling import Scheduling
 from agentbox.sandbox.answers.sockets import Sockets
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.spec import Denials
@@ -43,6 +44,8 @@ class Desk:
         self._ready.register(listener.fileno(), select.EPOLLIN)
         self._handlers: dict[str, Handler] = dict.fromkeys((*seccomp.FORKS, "clone"), Forks(listener, pids).fork)
         self._handlers["rt_sigaction"] = Handlers(listener).install
+        scheduling = Scheduling(listener)
+        self._handlers |= {"sched_setscheduler": scheduling.policy, "sched_setparam": scheduling.priority}
         attributes = Attributes(listener, Paths(listener, confinement.grants))
         self._handlers |= {call: getattr(attributes, name) for call, name in CALLS.items()}
         sockets, ports = Sockets(listener, self._unwatch), Ports(confinement, locks)

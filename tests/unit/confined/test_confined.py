@@ -6,106 +6,24 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from agentbox.plan import Plan
 from agentbox.plan.model import Ruleset
-from agentbox.settings import PREFIX_VARIABLE, Paths
 from agentbox.testing.plans import plan_of
-
-JUPYTER = "[skills.data_science]\njupyter = true\n"
-NAME = "jupyter"
-SCRIPT = """
-import ctypes, errno, json, os, socket, sys, subprocess, tempfile
-libc = ctypes.CDLL(None, use_errno=True)
-def call(number, *rest):
-    found = libc.syscall(ctypes.c_long(number), *(ctypes.c_long(one) for one in rest))
-    return errno.errorcode[ctypes.get_errno()] if found < 0 else "passed"
-def tried(what):
-    try:
-        what()
-    except OSError as error:
-        return errno.errorcode[error.errno]
-    return "passed"
-def read(path):
-    with open(path) as stream: stream.read()
-def write(path):
-    with open(path, "a") as stream: stream.write("x")
-def serve(port):
-    with socket.create_server(("127.0.0.1", port)): pass
-def connect(port):
-    with socket.create_connection(("127.0.0.1", port)): pass
-def unix(path):
-    with socket.socket(socket.AF_UNIX) as one: one.connect(path)
-def said(**what): print(json.dumps(what))
-"""
-
-
-class Box:
-    """A prefix with what the control plane and another program have in it."""
-
-    def __init__(self, root: Path) -> None:
-        self.paths = paths = Paths(root)
-        for folder in (
-            paths.share, paths.run, paths.tmp, paths.workspace, paths.state, paths.mounted_secrets, paths.moved_secrets,
-            paths.state_secrets, paths.ready_dir, paths.slot("events"), paths.slot("comfyui"), paths.desktop, paths.user_runtime,
-        ):  # fmt: skip
-            folder.mkdir(parents=True, exist_ok=True)
-        self.closed = {
-            "secret": paths.mounted_secrets / "ANTHROPIC_API_KEY",
-            "moved_secret": paths.moved_secrets / "OTHER_PASSWORD",
-            "api_key": paths.api_key,
-            "agents_db": paths.slot("orchestrator") / "agents.db",
-            "journal": paths.slot("events") / "journal.jsonl",
-            "token": paths.token("supervisor"),
-            "ready": paths.ready_dir / "gateway",
-            "another_program": paths.slot("comfyui") / "state",
-            "desktop": paths.desktop / "xauthority",
-            "another_temp": paths.tmp / "comfyui.abc" / "file",
-            "wayland": paths.user_runtime / "wayland-0.lock",
-        }
-        for path in self.closed.values():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("theirs")
-        paths.password("jupyter-token").write_text("its own")
-        self.give(plan_of(JUPYTER))
-
-    def give(self, plan: Plan) -> None:
-        self.plan = plan
-        self.paths.plan.write_text(json.dumps(plan.to_json()))
-
-    def ruled(self, **changes: object) -> None:
-        ruleset = replace(self.plan.rulesets[NAME], **changes)  # type: ignore[arg-type]
-        self.give(replace(self.plan, rulesets={NAME: ruleset}))
-
-    def start(self, *command: str, name: str = NAME) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-I", "-m", "agentbox.confined", name, *command],
-            env={**os.environ, PREFIX_VARIABLE: str(self.paths.prefix)},
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.paths.workspace,
-        )  # fmt: skip
-
-    def answer(self, script: str, *arguments: object) -> Mapping[str, object]:
-        program = self.start(sys.executable, "-I", "-c", SCRIPT + script, *map(str, arguments))
-        out, err = program.communicate(timeout=120)
-        assert program.returncode == 0, err
-        found: dict[str, object] = json.loads(out)
-        return found
+from agentbox.testing.program_box import JUPYTER, NAME, ProgramBox
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Box:
-    return Box(tmp_path)
+def box(tmp_path: Path) -> ProgramBox:
+    return ProgramBox(tmp_path)
 
 
 @pytest.fixture
-def stranger(box: Box) -> Iterator[tuple[int, Path]]:
+def stranger(box: ProgramBox) -> Iterator[tuple[int, Path]]:
     """A TCP port and a socket of somebody else in the box."""
     path = box.paths.run / "agent-host.sock"
     with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
@@ -114,7 +32,7 @@ def stranger(box: Box) -> Iterator[tuple[int, Path]]:
         yield tcp.getsockname()[1], path
 
 
-def test_what_is_of_others_is_closed(box: Box) -> None:
+def test_what_is_of_others_is_closed(box: ProgramBox) -> None:
     """Secrets, tokens, agents.db, the journal, another program's state and temporary files: neither read nor written nor
     listed, by name or by a link, and no process of theirs gets a signal."""
     (box.paths.workspace / "link").symlink_to(box.closed["secret"])
@@ -135,7 +53,7 @@ said(**{f"read {name}": tried(lambda: read(path)) for name, path in paths.items(
     assert {path.read_text() for path in box.closed.values()} == {"theirs"}
 
 
-def test_it_does_its_work(box: Box) -> None:
+def test_it_does_its_work(box: ProgramBox) -> None:
     """Its volume, the workspace where it runs what lies there too, its password, a temporary folder, shared memory, a
     terminal, children, its port and ports that are nobody's."""
     found = box.answer(
@@ -167,7 +85,7 @@ said(work=tried(script), state=tried(lambda: (os.mkdir(state + "/a"), write(stat
     assert set(found.values()) == {"passed"}, found
 
 
-def _free(box: Box) -> int:
+def _free(box: ProgramBox) -> int:
     """A port that the plan now says is the program's."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
@@ -175,7 +93,7 @@ def _free(box: Box) -> int:
     return port
 
 
-def test_ports_and_sockets(box: Box, stranger: tuple[int, Path]) -> None:
+def test_ports_and_sockets(box: ProgramBox, stranger: tuple[int, Path]) -> None:
     """It takes no port of the box's, however free, and reaches no socket of the file system."""
     port, path = stranger
     found = box.answer(
@@ -191,7 +109,7 @@ said(connect=tried(lambda: connect(int(port))), api=tried(lambda: serve(int(api)
     assert set(found.values()) <= {"EACCES", "EPERM"}, found
 
 
-def test_without_network_nothing_is_reached(box: Box, stranger: tuple[int, Path]) -> None:
+def test_without_network_nothing_is_reached(box: ProgramBox, stranger: tuple[int, Path]) -> None:
     """It listens where its file says, and neither connects nor serves elsewhere, over whatever transport."""
     port = _free(box)
     box.ruled(network=False)
@@ -209,7 +127,7 @@ said(own=tried(lambda: serve(own)), connect=tried(lambda: connect(far)), fast=tr
     assert set(found.values()) == {"EACCES"}, found
 
 
-def test_a_display_has_sockets_and_shared_memory(box: Box) -> None:
+def test_a_display_has_sockets_and_shared_memory(box: ProgramBox) -> None:
     """In its own folder; System V memory of others stays what the kernel's rights make it."""
     box.ruled(sockets=True)
     found = box.answer(
@@ -229,7 +147,7 @@ said(display=tried(display), shared=key >= 0, removed=call(shmctl, key, 0, 0))
     assert found == {"display": "passed", "shared": True, "removed": "passed"}
 
 
-def test_what_is_known_by_name_cannot_be_listed(box: Box) -> None:
+def test_what_is_known_by_name_cannot_be_listed(box: ProgramBox) -> None:
     """As /tmp is to a display server, whose lock has its place there."""
     box.ruled(unlisted=("/tmp",))
     found = box.answer(
@@ -242,7 +160,7 @@ said(make=tried(lambda: write(temp + "/.X1-lock")), read=tried(lambda: read(temp
     assert found == {"make": "passed", "read": "passed", "list": "EACCES"}
 
 
-def test_rare_calls_are_refused(box: Box) -> None:
+def test_rare_calls_are_refused(box: ProgramBox) -> None:
     """Namespaces, mounts, other processes, System V memory where no display is served."""
     number = {"x86_64": (101, 272, 165, 310, 29), "aarch64": (117, 97, 40, 270, 194)}[os.uname().machine]
     found = box.answer(
@@ -257,7 +175,7 @@ said(ptrace=call(ptrace, 16, os.getppid(), 0, 0), unshare=call(unshare, 0x100000
     assert set(found.values()) == {"EPERM"}, found
 
 
-def test_it_is_the_process_that_supervisord_started(box: Box) -> None:
+def test_it_is_the_process_that_supervisord_started(box: ProgramBox) -> None:
     """The pid, the exit code and the end by a signal are the program's own."""
     program = box.start(sys.executable, "-I", "-c", "import os; print(os.getpid(), flush=True); os._exit(7)")
     out, _ = program.communicate(timeout=120)
@@ -270,7 +188,7 @@ def test_it_is_the_process_that_supervisord_started(box: Box) -> None:
     assert program.returncode == -signal.SIGTERM
 
 
-def test_a_new_start_finds_no_temporary_files(box: Box) -> None:
+def test_a_new_start_finds_no_temporary_files(box: ProgramBox) -> None:
     """Each has a folder of its own, with a name that nobody can guess; another program's stays."""
     script = (
         "write(tempfile.gettempdir() + '/x'); said(temp=tempfile.gettempdir(), there=os.listdir(tempfile.gettempdir()))"
@@ -281,7 +199,7 @@ def test_a_new_start_finds_no_temporary_files(box: Box) -> None:
     assert sorted(path.name for path in box.paths.tmp.iterdir()) == ["comfyui.abc", Path(str(second["temp"])).name]
 
 
-def test_a_program_without_a_ruleset_is_not_started(box: Box) -> None:
+def test_a_program_without_a_ruleset_is_not_started(box: ProgramBox) -> None:
     """Nor one whose command is missing: one sentence, and exit 1."""
     for name, command, said in (("editor", "/bin/true", "no ruleset"), (NAME, "/no/such", "No such file")):
         program = box.start(command, name=name)
@@ -289,7 +207,7 @@ def test_a_program_without_a_ruleset_is_not_started(box: Box) -> None:
         assert (program.returncode, said in err, err.count("\n")) == (1, True, 1), err
 
 
-def test_a_program_of_agentbox_finds_its_secrets_and_its_token(box: Box) -> None:
+def test_a_program_of_agentbox_finds_its_secrets_and_its_token(box: ProgramBox) -> None:
     """The mirror gets as far as the API, which is not there: everything that it reads before it could read."""
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]

@@ -1,0 +1,101 @@
+"""A prefix for programs of features: what the control plane and other programs have in it, and what starts one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from agentbox.plan import Plan
+from agentbox.settings import PREFIX_VARIABLE, Paths
+from agentbox.testing.plans import plan_of
+
+JUPYTER = "[skills.data_science]\njupyter = true\n"
+"""A manifest with a program of a feature."""
+
+NAME = "jupyter"
+"""That program."""
+_SCRIPT = """
+import ctypes, errno, json, os, socket, sys, subprocess, tempfile
+libc = ctypes.CDLL(None, use_errno=True)
+def call(number, *rest):
+    found = libc.syscall(ctypes.c_long(number), *(ctypes.c_long(one) for one in rest))
+    return errno.errorcode[ctypes.get_errno()] if found < 0 else "passed"
+def tried(what):
+    try:
+        what()
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return "passed"
+def read(path):
+    with open(path) as stream: stream.read()
+def write(path):
+    with open(path, "a") as stream: stream.write("x")
+def serve(port):
+    with socket.create_server(("127.0.0.1", port)): pass
+def connect(port):
+    with socket.create_connection(("127.0.0.1", port)): pass
+def unix(path):
+    with socket.socket(socket.AF_UNIX) as one: one.connect(path)
+def said(**what): print(json.dumps(what))
+"""
+
+
+class ProgramBox:
+    """A prefix with what the control plane and another program have in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.paths = paths = Paths(root)
+        for folder in (
+            paths.share, paths.run, paths.tmp, paths.workspace, paths.state, paths.mounted_secrets, paths.moved_secrets,
+            paths.state_secrets, paths.ready_dir, paths.slot("events"), paths.slot("comfyui"), paths.desktop, paths.user_runtime,
+        ):  # fmt: skip
+            folder.mkdir(parents=True, exist_ok=True)
+        self.closed = {
+            "secret": paths.mounted_secrets / "ANTHROPIC_API_KEY",
+            "moved_secret": paths.moved_secrets / "OTHER_PASSWORD",
+            "api_key": paths.api_key,
+            "agents_db": paths.slot("orchestrator") / "agents.db",
+            "journal": paths.slot("events") / "journal.jsonl",
+            "token": paths.token("supervisor"),
+            "ready": paths.ready_dir / "gateway",
+            "another_program": paths.slot("comfyui") / "state",
+            "desktop": paths.desktop / "xauthority",
+            "another_temp": paths.tmp / "comfyui.abc" / "file",
+            "wayland": paths.user_runtime / "wayland-0.lock",
+        }
+        for path in self.closed.values():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("theirs")
+        paths.password("jupyter-token").write_text("its own")
+        self.give(plan_of(JUPYTER))
+
+    def give(self, plan: Plan) -> None:
+        """Writes the plan."""
+        self.plan = plan
+        self.paths.plan.write_text(json.dumps(plan.to_json()))
+
+    def ruled(self, **changes: object) -> None:
+        """Writes the plan with another ruleset for the program."""
+        ruleset = replace(self.plan.rulesets[NAME], **changes)  # type: ignore[arg-type]
+        self.give(replace(self.plan, rulesets={NAME: ruleset}))
+
+    def start(self, *command: str, name: str = NAME) -> subprocess.Popen[str]:
+        """As supervisord does."""
+        return subprocess.Popen(
+            [sys.executable, "-I", "-m", "agentbox.confined", name, *command],
+            env={**os.environ, PREFIX_VARIABLE: str(self.paths.prefix)},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.paths.workspace,
+        )  # fmt: skip
+
+    def answer(self, script: str, *arguments: object) -> Mapping[str, object]:
+        """What a piece of Python says in place of the program, as JSON. Raises AssertionError when it fails."""
+        program = self.start(sys.executable, "-I", "-c", _SCRIPT + script, *map(str, arguments))
+        out, err = program.communicate(timeout=120)
+        assert program.returncode == 0, err
+        found: dict[str, object] = json.loads(out)
+        return found

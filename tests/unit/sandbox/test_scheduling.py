@@ -1,0 +1,43 @@
+"""The scheduling of threads, by their number."""
+
+import os
+
+from agentbox.sandbox.confine import Confinement
+from agentbox.testing.confined import EVERYWHERE, answer
+
+FREE = Confinement(grants=(EVERYWHERE,))
+# Numbers of the calls: asm/unistd_64.h, asm-generic/unistd.h.
+BEFORE = """
+policy_call, param_call = (144, 142) if os.uname().machine == "x86_64" else (119, 118)
+def number(value): return ctypes.addressof(value)
+plain, high = ctypes.c_int(0), ctypes.c_int(1)
+ready, over = threading.Event(), threading.Event()
+thread = threading.Thread(target=lambda: (ready.set(), over.wait())); thread.start(); ready.wait()
+def policy(of, which, priority=plain): return call(policy_call, of, which, number(priority))
+def param(of, priority=plain): return call(param_call, of, number(priority))
+"""
+
+
+def test_what_a_thread_has_may_be_set_again() -> None:
+    """As a library does for each of its threads; the first of the process and another."""
+    found = answer(
+        f"{BEFORE}said(first=policy(os.getpid(), 0), other=policy(thread.native_id, 0), same=param(thread.native_id)); over.set()",
+        FREE,
+        pids=64,
+    )
+    assert found == {"first": "passed", "other": "passed", "same": "passed"}
+
+
+def test_nothing_changes_and_nobody_else_is_touched() -> None:
+    """Another policy or priority, a number that is nobody's, and a process that is not its own."""
+    found = answer(
+        f"{BEFORE}said(batch=policy(thread.native_id, 3), real=policy(thread.native_id, 1, high),"
+        f" high=param(thread.native_id, high), stranger=policy({os.getpid()}, 0), nobody=policy(4194303, 0),"
+        " nowhere=call(policy_call, thread.native_id, 0, 0)); over.set()",
+        FREE,
+        pids=64,
+    )
+    assert found == {
+        **dict.fromkeys(("batch", "real", "high", "stranger", "nobody"), "EPERM"),
+        "nowhere": "EFAULT",
+    }
