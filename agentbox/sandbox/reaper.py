@@ -17,13 +17,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from agentbox.sandbox import kernel, leader, rehearsal, tree
+from agentbox.sandbox import kernel, rehearsal, tree
 from agentbox.sandbox.answers.desk import Desk
 from agentbox.sandbox.eager import Eager
 from agentbox.sandbox.newborn import Newborn, NotBorn
 from agentbox.sandbox.spec import Cause, Launch
 from agentbox.sandbox.wake import wakeup
-from agentbox.sandbox.weight import Weight
 
 _LINE = 1 << 16
 _FDS = 4  # control, stdin, stdout, stderr
@@ -76,7 +75,6 @@ class Reaper:
         self.deadline: float | None = None  # when the tree is ended
         self.kill_at: float | None = None  # when a tree that was asked to end is killed
         self.grace = 5.0
-        self.weight: Weight | None = None
         self.woken = wakeup()
 
     def run(self, control: socket.socket, newborn: Newborn | None, stdio: tuple[int, int, int]) -> None:
@@ -100,7 +98,6 @@ class Reaper:
             self._tell({"event": "failed", **error.word})
             return
         self.grace = launch.grace_seconds
-        self.weight = Weight(self.leader, leader.NICE)
         if launch.wall_seconds:
             self.deadline = time.monotonic() + launch.wall_seconds
         self._watch(eager)
@@ -155,14 +152,10 @@ class Reaper:
         waits = [moment - now for moment in (self.deadline, self.kill_at) if moment is not None]
         if self.desk is not None and (patience := self.desk.patience()) is not None:
             waits.append(patience)
-        if self.weight is not None and (due := self.weight.patience()) is not None:
-            waits.append(due)
         return max(0, int(min(waits) * 1000) + 1) if waits else None
 
     def _check_time(self) -> None:
         now = time.monotonic()
-        if self.weight is not None:
-            self.weight.ask()
         if self.kill_at is not None and now >= self.kill_at:
             self._kill()
         elif self.deadline is not None and now >= self.deadline:

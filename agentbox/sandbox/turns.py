@@ -12,8 +12,9 @@ import os
 import time
 
 from agentbox.sandbox import tree
+from agentbox.sandbox.leader import NICE
 
-BEHIND = 5  # nice value of a session of an agent: a third of the share of any other session of the host
+BEHIND = NICE  # of a session of an agent: a tenth of the share of any other session of the host, as its processes have within one
 LAST = 19  # of a crowd: whatever else wants the CPU goes first, and what nobody wants is still its
 CROWD_SECONDS = 1.0  # with more running processes than cores
 _SWITCH = "/proc/sys/kernel/sched_autogroup_enabled"
