@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
 from leftovers import pss
-from test_supervised import TOKEN, Sealed
 
 from agentbox.client import ApiError, AsyncBoxClient, BoxUnreachable
 from agentbox.ids import uuid7
 from agentbox.testing.hogs import HOGS
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests/api"))
+
+from test_supervised import TOKEN, Sealed
 
 KINDS = ("cpu", "memory of many", "processes", "disk", "output", "descriptors")
 NEIGHBOURS = 10 - len(KINDS)

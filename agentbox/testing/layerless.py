@@ -17,7 +17,6 @@ from agentbox.agents.main import main as agent_host
 from agentbox.agents.streams.kind import KindLog
 from agentbox.sandbox import confine, landlock, launcher, leader, seccomp, usage
 from agentbox.sandbox.client import Launcher
-from agentbox.sandbox.spec import Launch
 from agentbox.sandbox.syscalls import Machine
 from agentbox.sandbox.watchdog import Watchdog
 
@@ -30,8 +29,9 @@ def _without_landlock() -> None:
 
 def _without_filter() -> None:
     """Calls that the reaper answers still go there; none is refused because of its name or its arguments."""
-    _emptied("REFUSED", "UNKNOWN", "ON_ONESELF", "_SENDING", "_OF_A_FILE")
-    for name in ("_TIOCSTI", "_TIOCLINUX", "_SETLEASE", "_NOTIFY", "_DATAGRAM"):
+    _emptied("REFUSED", "UNKNOWN", "ON_ONESELF", "SENDING", "_OF_A_FILE")
+    for name in ("TIOCSTI", "TIOCLINUX", "_SETLEASE", "_NOTIFY", "_DATAGRAM"):
+        _ = getattr(seccomp, name)  # one that is not there takes nothing away
         setattr(seccomp, name, _NEVER)
     build: Callable[..., bytes] = seccomp.build
 
@@ -60,10 +60,7 @@ def _without_reaper() -> None:
 def _without_limits() -> None:
     """No process of an agent has a limit of its own (setrlimit)."""
 
-    def none(launch: Launch) -> None:
-        del launch
-
-    leader.apply_limits = none
+    leader.lower = lambda *_: None
 
 
 def _without_watchdog() -> None:

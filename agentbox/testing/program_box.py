@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentbox.plan import Plan
-from agentbox.settings import PREFIX_VARIABLE, Paths
+from agentbox.settings import PREFIX_VARIABLE, Paths, environment
 from agentbox.testing.plans import plan_of
 
 JUPYTER = "[skills.data_science]\njupyter = true\n"
@@ -88,7 +87,7 @@ class ProgramBox:
         """As supervisord does."""
         return subprocess.Popen(
             [sys.executable, "-I", "-m", "agentbox.confined", name, *command],
-            env={**os.environ, PREFIX_VARIABLE: str(self.paths.prefix)},
+            env={**environment(), PREFIX_VARIABLE: str(self.paths.prefix)},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.paths.workspace,
         )  # fmt: skip
 

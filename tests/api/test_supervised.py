@@ -257,8 +257,8 @@ def test_a_required_orchestrator_that_fails_ends_the_boot() -> None:
     """The API says which slot and ends; nothing is ever sealed."""
     box, _ = hooked({"AGENTBOX_TEST_FAIL_SLOT": "orchestrator"})
     with box:
-        box.until(lambda: "the required slot orchestrator" in box.log(), 10, "the sentence")
-        box.until(lambda: box.events("BootstrapFailed"), 10, "the seal gives up")
+        box.until(lambda: "the required slot orchestrator" in box.log(), what="the sentence")
+        box.until(lambda: box.events("BootstrapFailed"), what="the seal gives up")
         assert not box.paths.sentinel.exists()
 
 
