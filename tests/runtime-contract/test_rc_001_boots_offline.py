@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from harness.box import API_PORT, NAME
 from harness.container import NETWORK, DockerBox, docker
 from harness.offline import network_reachable, offline
@@ -18,6 +19,7 @@ READY_KEYS = {"ready", "since", "requirements", "degraded", "boot_id", "plan_dig
 INSIDE = ["curl", "-sS", "--max-time", "3", f"http://127.0.0.1:{API_PORT}/ready"]
 
 
+@pytest.mark.timed
 def test_rc_001_docker(docker_box: Callable[..., DockerBox]) -> None:
     """A container that is plugged into no network reaches ready; asked from inside, since nothing else can ask it."""
     box = docker_box()
@@ -37,6 +39,7 @@ def _ready_inside(box: DockerBox) -> dict[str, Any] | None:
     return body if body.get("ready") else None
 
 
+@pytest.mark.timed
 def test_rc_001_process(process_box: Callable[..., ProcessBox]) -> None:
     """Under the process engine the same, in a network namespace that has only loopback."""
     box = process_box()

@@ -22,6 +22,7 @@ def test_each_id_has_a_mutant() -> None:
     assert len({str(mutant) for mutant in MUTANTS}) == len(MUTANTS)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
 def test_the_predicate_fails(docker_box: Callable[..., DockerBox], mutant: Mutant) -> None:
     """For the reason that was planted, and for no other."""
