@@ -1,5 +1,6 @@
 """Two unmodified agent CLIs mend a real repository in a box: through the gateway, without the key, within a budget."""
 
+import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -95,10 +96,14 @@ class Story:
                     yield process
 
     def files_with_key(self) -> set[str]:
-        """Everything below the box, the secret itself left out."""
-        mounted = self.box.paths.mounted_secrets
-        files = (path for path in self.prefix.rglob("*") if path.is_file() and path.parent != mounted)
-        return {str(path) for path in files if path.stat().st_size < 64 << 20 and KEY.encode() in path.read_bytes()}
+        """Everything below the box, the secret itself left out. What goes meanwhile, an ended agent's own folder, is gone."""
+        found = set()
+        for folder, _, names in os.walk(self.prefix):
+            for path in (Path(folder, name) for name in names if Path(folder) != self.box.paths.mounted_secrets):
+                with suppress(FileNotFoundError):
+                    if path.is_file() and path.stat().st_size < 64 << 20 and KEY.encode() in path.read_bytes():
+                        found.add(str(path))
+        return found
 
 
 def denied(box: StoryBox, layer: str, rule: str) -> Any:
