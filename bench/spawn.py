@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 import tempfile
 import time
 from pathlib import Path
@@ -31,9 +32,11 @@ from agentbox.sandbox.client import Launcher
 from agentbox.sandbox.confine import Confinement
 from agentbox.settings import Paths
 from agentbox.testing.agent_host import AgentHostBox
+from agentbox.testing.until import until
 
 _TRUE = "/bin/true"
 _WARM_UPS = 20
+_REHEARSED = 0.5  # seconds
 _IDLE = 20  # agents that sleep while their memory is counted
 _KIB = 1024
 
@@ -108,6 +111,24 @@ async def idle_cost(adapter: Orchestrator, root: int) -> float:
     return grown / _IDLE / _KIB / _KIB
 
 
+async def waiting_cost() -> float:
+    """MiB that a keeper and the process it has forked ahead add to a launcher of which no agent was asked."""
+    launcher = Launcher()
+    launcher.start()
+    root = launcher.pid or 0
+    await until(lambda: len(tree.descendants(tree.scan(), [root])) == 2, "a pair waits")
+    await asyncio.sleep(_REHEARSED)
+    pair = tree.descendants(tree.scan(), [root])
+    grown = memory(root) + sum(memory(row.pid) for row in pair)
+    os.kill(root, signal.SIGSTOP)  # or it makes the next pair at once
+    tree.send(pair, signal.SIGKILL)
+    await until(lambda: all(row.state == "Z" for row in tree.descendants(tree.scan(), [root])), "it is gone")
+    grown -= memory(root)
+    os.kill(root, signal.SIGCONT)
+    await launcher.close()
+    return grown / _KIB / _KIB
+
+
 async def run(count: int, python: Path | None) -> None:
     """Measures and keeps the claims."""
     with tempfile.TemporaryDirectory() as folder:
@@ -118,7 +139,7 @@ async def run(count: int, python: Path | None) -> None:
         try:
             await adapter.open(Deadline.after(5))
             plain, sandbox, host, wrapped = await latencies(launcher, adapter, box.paths, count)
-            cost = await idle_cost(adapter, box.pid)
+            cost, waiting = await idle_cost(adapter, box.pid), await waiting_cost()
         finally:
             await launcher.close()
             await adapter.close()
@@ -135,6 +156,7 @@ async def run(count: int, python: Path | None) -> None:
             Claim("sandbox spawn of /bin/true", "ms", sandbox, 5, "to exec, confined as sandboxed", "fork and exec of /bin/true"),
             Claim("agent spawn of /bin/true", "ms", host, 200, "to the slot's answer", "fork and exec of /bin/true"),
             Claim("memory of an idle agent in the control plane", "MiB", [cost], 3, f"PSS, mean of {_IDLE}, reaper included"),
+            Claim("memory of the keeper that waits", "MiB", [waiting], None, "PSS, with the process that it has forked, beyond the launcher alone"),
         ],
     )  # fmt: skip
 

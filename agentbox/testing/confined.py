@@ -21,26 +21,14 @@ from agentbox.sandbox.answers.listen import MOST_PORTS
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.landlock import Grant
 from agentbox.settings import CHECKOUT
+from agentbox.testing.tries import TRIES
 
-_BEFORE = """
-import ctypes, errno, json, os, signal, socket, sys, threading, time
+_BEFORE = f"""{TRIES}
+import signal, threading, time
 from agentbox.sandbox import confine, kernel, landlock, seccomp
-from agentbox.sandbox import confine
 from agentbox.sandbox.answers import desk
 from agentbox.sandbox.answers.desk import Desk
 from agentbox.sandbox.confine import Confinement
-libc = ctypes.CDLL(None, use_errno=True)
-def call(number, *rest):
-    found = libc.syscall(ctypes.c_long(number), *(ctypes.c_long(one) for one in rest))
-    return errno.errorcode[ctypes.get_errno()] if found < 0 else "passed"
-def tried(what):
-    try:
-        what()
-    except OSError as error:
-        return errno.errorcode[error.errno]
-    return "passed"
-def said(**what):
-    print(json.dumps(what))
 from agentbox.testing.confined import begin
 kernel.forbid_new_privileges()
 """

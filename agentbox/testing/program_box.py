@@ -12,24 +12,15 @@ from pathlib import Path
 from agentbox.plan import Plan
 from agentbox.settings import PREFIX_VARIABLE, Paths, environment
 from agentbox.testing.plans import plan_of
+from agentbox.testing.tries import TRIES
 
 JUPYTER = "[skills.data_science]\njupyter = true\n"
 """A manifest with a program of a feature."""
 
 NAME = "jupyter"
 """That program."""
-_SCRIPT = """
-import ctypes, errno, json, os, socket, sys, subprocess, tempfile
-libc = ctypes.CDLL(None, use_errno=True)
-def call(number, *rest):
-    found = libc.syscall(ctypes.c_long(number), *(ctypes.c_long(one) for one in rest))
-    return errno.errorcode[ctypes.get_errno()] if found < 0 else "passed"
-def tried(what):
-    try:
-        what()
-    except OSError as error:
-        return errno.errorcode[error.errno]
-    return "passed"
+_SCRIPT = f"""{TRIES}
+import subprocess, tempfile
 def read(path):
     with open(path) as stream: stream.read()
 def write(path):
@@ -40,7 +31,6 @@ def connect(port):
     with socket.create_connection(("127.0.0.1", port)): pass
 def unix(path):
     with socket.socket(socket.AF_UNIX) as one: one.connect(path)
-def said(**what): print(json.dumps(what))
 """
 
 
