@@ -11,7 +11,7 @@ import httpx
 
 from agentbox.adapters.base import SlotConfig
 from agentbox.adapters.errors import AdapterTimeout, BackendError, SlotUnavailable
-from agentbox.client.calls import LIMITS
+from agentbox.client.aio import LIMITS
 
 TRIES = 3  # of a call that may be sent twice (slots.md 4)
 PAUSE_SECONDS = 0.1

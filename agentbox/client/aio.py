@@ -14,12 +14,16 @@ from agentbox.client.aio_agents import AsyncAgentsClient
 from agentbox.client.aio_beads import AsyncBeadsClient, AsyncEventsClient
 from agentbox.client.aio_reviews import AsyncApprovalsClient, AsyncReviewsClient
 from agentbox.client.aio_slots import AsyncMemoryClient, AsyncPodsClient
-from agentbox.client.calls import LIMITS, Call, base_headers, call_of, checked, data_of, error_of
+from agentbox.client.calls import Call, base_headers, call_of, checked, data_of, error_of
 from agentbox.client.errors import ApiError, unreachable
+from agentbox.client.http_transport import IDLE_SECONDS
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
 from agentbox.client.resume import ENDED_EARLY, QUIET_SECONDS, RETRY_SECONDS, Resume
 from agentbox.client.sse import SseEvent, SseParser
 from agentbox.client.task_call import log_of, task_body
+
+# A box closes a connection that was idle for 5 s; the client forgets it before, so that no call meets its end.
+LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_SECONDS)
 
 if TYPE_CHECKING:
     from agentbox.client.attach import AsyncAttached

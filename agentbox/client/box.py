@@ -1,58 +1,38 @@
-"""The synchronous client of one box."""
+"""The synchronous client of one box. What it has for each slot is imported at first use: a command uses one of them."""
 
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from ssl import SSLContext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import httpx
-
-from agentbox.client.admin import MeshClient, TokensClient
-from agentbox.client.agents import AgentsClient
-from agentbox.client.beads import BeadsClient, EventsClient
-from agentbox.client.calls import LIMITS, Call, base_headers, call_of, checked, data_of, error_of
+from agentbox.client.calls import Call, base_headers, call_of, checked, data_of, error_of
 from agentbox.client.errors import ApiError, unreachable
+from agentbox.client.http_transport import HttpTransport, Response, TransportError
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
 from agentbox.client.resume import ENDED_EARLY, QUIET_SECONDS, RETRY_SECONDS, Resume
-from agentbox.client.reviews import ApprovalsClient, ReviewsClient
-from agentbox.client.slots import MemoryClient, PodsClient
 from agentbox.client.sse import SseEvent, SseParser
 from agentbox.client.task_call import log_of, task_body
 
 if TYPE_CHECKING:
+    from agentbox.client.admin import MeshClient, TokensClient
+    from agentbox.client.agents import AgentsClient
     from agentbox.client.attach import Attached
+    from agentbox.client.beads import BeadsClient, EventsClient
+    from agentbox.client.reviews import ApprovalsClient, ReviewsClient
+    from agentbox.client.slots import MemoryClient, PodsClient
 
 
 class BoxClient:
     """Calls the API of a box. Raises ApiError for a refusal, BoxUnreachable when nothing answers. Thread-safe."""
 
-    def __init__(
-        self, url: str, *, token: str = "", timeout: float = 10.0, transport: httpx.BaseTransport | None = None,
-        ssl: SSLContext | None = None,
-    ) -> None:  # fmt: skip
-        """`ssl` is for sockets; a `transport` that is given brings its own."""
+    def __init__(self, url: str, *, token: str = "", timeout: float = 10.0, ssl: SSLContext | None = None) -> None:
+        """`ssl`: whom to trust at an https URL, None for the host's own authorities."""
         self.url = url.rstrip("/")
         self._token, self._timeout, self._ssl = token, timeout, ssl
-        self._http = httpx.Client(
-            base_url=self.url,
-            headers=base_headers(token),
-            timeout=timeout,
-            transport=transport,
-            trust_env=False,
-            limits=LIMITS,
-            verify=ssl or True,
-        )
-        self.pods = PodsClient(self)
-        self.memory = MemoryClient(self)
-        self.agents = AgentsClient(self)
-        self.beads = BeadsClient(self)
-        self.events = EventsClient(self)
-        self.tokens = TokensClient(self)
-        self.reviews = ReviewsClient(self)
-        self.approvals = ApprovalsClient(self)
-        self.mesh = MeshClient(self)
+        self._http = HttpTransport(self.url, headers=base_headers(token), timeout=timeout, ssl=ssl)
 
     def __enter__(self) -> Self:
         return self
@@ -73,17 +53,16 @@ class BoxClient:
         call = call_of(name, parameters, query=query, body=body, headers=headers)
         return data_of(self._request(call, wait_s), accepted=accepted)
 
-    def send(self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None) -> httpx.Response:
+    def send(self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None) -> Response:
         """The answer to a request made by `call_of`. A status in `accepted` is no error."""
         return checked(self._request(call, wait_s), accepted)
 
-    def _request(self, call: Call, wait_s: float | None) -> httpx.Response:
-        chosen = self._http.timeout if wait_s is None else httpx.Timeout(wait_s)
+    def _request(self, call: Call, wait_s: float | None) -> Response:
         try:
             return self._http.request(
-                call.method, call.url, headers=call.headers, json=call.body, content=call.content, timeout=chosen
+                call.method, call.url, headers=call.headers, body=call.body, content=call.content, timeout=wait_s
             )
-        except httpx.TransportError as error:
+        except TransportError as error:
             raise unreachable(self.url, error) from error
 
     def livez(self) -> Mapping[str, Any]:
@@ -92,14 +71,14 @@ class BoxClient:
         return data
 
     @contextmanager
-    def streaming(self, call: Call) -> Iterator[httpx.Response]:
+    def streaming(self, call: Call) -> Iterator[Response]:
         """The answer while its body is still on its way."""
         try:
             with self._http.stream(call.method, call.url, headers=call.headers) as response:
                 if not response.is_success:
                     response.read()
                 yield checked(response, ())
-        except httpx.TransportError as error:
+        except TransportError as error:
             raise unreachable(self.url, error) from error
 
     def attach(self, agent_id: str, generation: int) -> "Attached":
@@ -188,21 +167,87 @@ class BoxClient:
                         return
                 if not last:
                     return
-                raise httpx.RemoteProtocolError(ENDED_EARLY)
+                raise TransportError(ENDED_EARLY)
             except ApiError as error:
                 if not resume.may_retry(error):
                     raise
-            except httpx.TransportError as error:
+            except TransportError as error:
                 if not resume.may_retry(error):
                     raise unreachable(self.url, error) from error
             time.sleep(RETRY_SECONDS)
 
     def _events(self, call: Call) -> Iterator[SseEvent]:
-        timeout = httpx.Timeout(10.0, read=QUIET_SECONDS)
-        with self._http.stream(call.method, call.url, headers=call.headers, timeout=timeout) as response:
+        opened = self._http.stream(
+            call.method, call.url, headers=call.headers, timeout=QUIET_SECONDS, connect_s=self._timeout
+        )
+        with opened as response:
             if not response.is_success:
                 response.read()
                 raise error_of(response)
             parser = SseParser()
             for chunk in response.iter_bytes():
                 yield from parser.feed(chunk)
+
+    @cached_property
+    def pods(self) -> "PodsClient":
+        """Named objects."""
+        from agentbox.client.slots import PodsClient
+
+        return PodsClient(self)
+
+    @cached_property
+    def memory(self) -> "MemoryClient":
+        """Searchable entries."""
+        from agentbox.client.slots import MemoryClient
+
+        return MemoryClient(self)
+
+    @cached_property
+    def agents(self) -> "AgentsClient":
+        """Programs that the box runs."""
+
+        from agentbox.client.agents import AgentsClient
+
+        return AgentsClient(self)
+
+    @cached_property
+    def beads(self) -> "BeadsClient":
+        """Units of work."""
+        from agentbox.client.beads import BeadsClient
+
+        return BeadsClient(self)
+
+    @cached_property
+    def events(self) -> "EventsClient":
+        """The journal."""
+        from agentbox.client.beads import EventsClient
+
+        return EventsClient(self)
+
+    @cached_property
+    def tokens(self) -> "TokensClient":
+        """Named tokens."""
+        from agentbox.client.admin import TokensClient
+
+        return TokensClient(self)
+
+    @cached_property
+    def mesh(self) -> "MeshClient":
+        """Boxes that joined, and this box's own part."""
+        from agentbox.client.admin import MeshClient
+
+        return MeshClient(self)
+
+    @cached_property
+    def reviews(self) -> "ReviewsClient":
+        """What agents changed."""
+        from agentbox.client.reviews import ReviewsClient
+
+        return ReviewsClient(self)
+
+    @cached_property
+    def approvals(self) -> "ApprovalsClient":
+        """Actions that wait for a person."""
+        from agentbox.client.reviews import ApprovalsClient
+
+        return ApprovalsClient(self)

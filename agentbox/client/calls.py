@@ -2,17 +2,34 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import httpx
+from typing import Any, Protocol, TypeVar
 
 from agentbox.client.errors import ApiError
 from agentbox.routes import BY_NAME
 
-# A box closes a connection that was idle for 5 s; the client forgets it before, so that no call meets its end.
-LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=4.0)
 LONGEST_URL = 12 << 10  # characters, of the 16 KiB that a box reads of a head
 ACCEPT_STREAM = "text/event-stream"
+
+
+class Answer(Protocol):
+    """A response of either client's transport, its body read where a function says so."""
+
+    @property
+    def status_code(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    @property
+    def content(self) -> bytes: ...
+
+    @property
+    def is_success(self) -> bool: ...
+
+    def json(self) -> Any: ...
+
+
+A = TypeVar("A", bound=Answer)
 
 
 @dataclass(frozen=True)
@@ -54,20 +71,20 @@ def base_headers(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def data_of(response: httpx.Response, *, accepted: tuple[int, ...] = ()) -> Any:
+def data_of(response: Answer, *, accepted: tuple[int, ...] = ()) -> Any:
     """The JSON of a success (None for 204), or of a status in `accepted`. Raises ApiError for everything else."""
     checked(response, accepted)
     return response.json() if response.content else None
 
 
-def checked(response: httpx.Response, accepted: tuple[int, ...]) -> httpx.Response:
+def checked(response: A, accepted: tuple[int, ...]) -> A:
     """The answer, a success or a status in `accepted`. Raises ApiError for everything else."""
     if response.is_success or response.status_code in accepted:
         return response
     raise error_of(response)
 
 
-def error_of(response: httpx.Response) -> ApiError:
+def error_of(response: Answer) -> ApiError:
     """The error that an answer stands for; its body must have been read."""
     try:
         problem = response.json()

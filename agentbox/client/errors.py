@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import httpx
-
 from agentbox.errors import AgentboxError, ExitCode
 
 
@@ -39,6 +37,6 @@ class BoxUnreachable(AgentboxError):
         super().__init__(f"cannot reach the box at {url}: {why}", "Is it running? `agentbox status` says.")
 
 
-def unreachable(url: str, error: httpx.TransportError) -> BoxUnreachable:
+def unreachable(url: str, error: Exception) -> BoxUnreachable:
     """The error for a call that got no answer."""
     return BoxUnreachable(url, str(error) or type(error).__name__)

@@ -4,8 +4,6 @@ import json
 import time
 from dataclasses import dataclass, field
 
-import httpx
-
 from agentbox.client.errors import ApiError
 from agentbox.client.sse import SseEvent
 
@@ -37,7 +35,7 @@ class Resume:
         self.last_id = event.id or self.last_id
         self._broken_at = None
 
-    def may_retry(self, error: ApiError | httpx.TransportError) -> bool:
+    def may_retry(self, error: Exception) -> bool:
         """True when the stream should be opened again after RETRY_SECONDS; starts the count of patience."""
         if isinstance(error, ApiError) and not error.retryable:
             return False

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Self
 
-import httpx
-
 from agentbox import clock
-from agentbox.client.calls import Call, call_of
+from agentbox.client.calls import Answer, Call, call_of
 from agentbox.client.records import Wire
 
 JSON_PATCH = "application/json-patch+json"
@@ -100,14 +98,14 @@ def list_pods(container: str, limit: int, cursor: str | None) -> Call:
     return call_of("read_pod", {"path": container}, query={"limit": limit, "cursor": cursor})
 
 
-def written_of(response: httpx.Response) -> WrittenPod:
+def written_of(response: Answer) -> WrittenPod:
     """The answer of a write or a patch."""
     return WrittenPod(
         created=response.status_code == 201, etag=response.headers.get("etag"), modified_at=_modified(response)
     )
 
 
-def meta_of(path: str, response: httpx.Response) -> PodMeta:
+def meta_of(path: str, response: Answer) -> PodMeta:
     """The object that an answer to GET or HEAD describes; a container has no size and no tag."""
     is_container = path == "" or path.endswith("/")
     told = response.headers.get("content-range", "").rpartition("/")[2] or response.headers.get("content-length", "0")
@@ -118,12 +116,12 @@ def meta_of(path: str, response: httpx.Response) -> PodMeta:
     )  # fmt: skip
 
 
-def _modified(response: httpx.Response) -> str:
+def _modified(response: Answer) -> str:
     at = response.headers.get("last-modified")
     return "" if at is None else clock.to_wire(parsedate_to_datetime(at))
 
 
-def pods_of(response: httpx.Response) -> tuple[list[PodMeta], str | None]:
+def pods_of(response: Answer) -> tuple[list[PodMeta], str | None]:
     """A page of members, and the cursor of the next."""
     page = response.json()
     return [PodMeta.from_wire(item) for item in page["items"]], page["next_cursor"]
@@ -145,7 +143,7 @@ def search_memory(query: str, namespaces: tuple[str, ...], **more: Any) -> Call:
     return call_of("search_memory", body={"query": query, "namespaces": list(namespaces), **_given(more)})
 
 
-def entries_of(response: httpx.Response) -> tuple[list[MemoryEntry], str | None]:
+def entries_of(response: Answer) -> tuple[list[MemoryEntry], str | None]:
     """A page of entries, and the cursor of the next."""
     page = response.json()
     return [MemoryEntry.from_wire(item) for item in page["items"]], page["next_cursor"]

@@ -35,7 +35,7 @@ class PodsClient:
     ) -> Iterator[tuple[PodMeta, Iterator[bytes]]]:
         """The object and its body in pieces, for what is too large to hold."""
         with self._box.streaming(made.read_pod(path, byte_range)) as response:
-            yield made.meta_of(path, response), response.iter_raw()
+            yield made.meta_of(path, response), response.iter_bytes()
 
     def head(self, path: str) -> PodMeta:
         """What is known of an object, without its body."""

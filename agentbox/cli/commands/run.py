@@ -88,16 +88,15 @@ def _submit(client: BoxClient, spec: Mapping[str, Any], timeout_s: float, stdin:
 
     Raises BoxUnreachable at once when nothing listens at the first try, else when nothing does for 15 s.
     """
-    import httpx  # slow to import, and only runs need it
-
     from agentbox.client import BoxUnreachable
+    from agentbox.client.http_transport import ConnectError
 
     key, deadline, sent = f"run:{uuid7()}", time.monotonic() + _PATIENCE_SECONDS, False
     while True:
         try:
             return client.submit_task(spec, timeout_s=timeout_s, input=stdin, dedup_key=key).task_id
         except BoxUnreachable as error:
-            sent = sent or not isinstance(error.__cause__, httpx.ConnectError)
+            sent = sent or not isinstance(error.__cause__, ConnectError)
             if not sent or time.monotonic() > deadline:
                 raise
         time.sleep(_RETRY_SECONDS)

@@ -5,7 +5,6 @@ import json
 import threading
 from collections.abc import Iterator
 
-import httpx
 import pytest
 
 from agentbox.client import ApiError, AsyncBoxClient, BoxClient, BoxUnreachable
@@ -128,9 +127,9 @@ def test_nothing_there_is_said_in_a_sentence() -> None:
     assert caught.value.exit_code == 8
 
 
-def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_names_no_proxy(serve, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     """A proxy of the operator's shell is not asked for a box on loopback."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-    transport = httpx.MockTransport(lambda request: httpx.Response(200, json={"live": True, "uptime": 1.0}))
-    with BoxClient("http://127.0.0.1:9", transport=transport) as client:
+    server = serve([(200, [b'{"live": true, "uptime": 1.0}'], True)])
+    with BoxClient(server.url) as client:
         assert client.livez()["live"] is True
