@@ -56,8 +56,10 @@ class Approvals:
             self._known[request.id] = request  # before anything is waited for: equal ones join
             await asyncio.shield(asyncio.create_task(self._begin(request)))  # whatever becomes of who asks
         await self._until_decided(request)
+        if request.state == "denied":
+            raise _denied(request.reason or "it was denied")
         if request.state != "approved":
-            raise _denied(request.reason or "an equal one was just approved, and used")
+            raise _denied("an equal one was just approved, and used")
         if hold:
             return
         request.state = "used"

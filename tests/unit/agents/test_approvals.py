@@ -45,8 +45,8 @@ class Room:
             while [one.type for one in self.told] != list(types):
                 await asyncio.sleep(0.005)
 
-    async def decide(self, approval_id: str, *, approve: bool) -> None:
-        await self.book.decide(approval_id, approve=approve, reason="because", by="urn:somebody")
+    async def decide(self, approval_id: str, *, approve: bool, reason: str = "because") -> None:
+        await self.book.decide(approval_id, approve=approve, reason=reason, by="urn:somebody")
 
 
 @pytest.fixture
@@ -89,6 +89,21 @@ async def test_decided_once(room: Room) -> None:
         await room.decide(one["id"], approve=True)
     with pytest.raises(NotFound):
         await room.decide("nothing", approve=True)
+
+
+async def test_a_denial_without_a_reason_is_told_as_a_denial(room: Room) -> None:
+    """Nothing was approved, so nothing says so; all that joined hear the same."""
+    asking = [room.ask() for _ in range(2)]
+    await room.decide((await room.waiting())[0]["id"], approve=False, reason="")
+    assert {await refused(one) for one in asking} == {"it needs an approval: it was denied"}
+
+
+async def test_what_was_used_is_told_as_used(room: Room) -> None:
+    """Of two equal ones that one approval was for, the second does not hear the words that approved the first."""
+    asking = [room.ask() for _ in range(2)]
+    await room.decide((await room.waiting())[0]["id"], approve=True, reason="go on")
+    (error,) = [one for one in await asyncio.gather(*asking, return_exceptions=True) if one is not None]
+    assert str(error) == "it needs an approval: an equal one was just approved, and used"
 
 
 async def test_denied_stays_denied(room: Room) -> None:
