@@ -12,7 +12,17 @@ from agentbox.api.access import NOBODY, Caller, require
 from agentbox.api.body import Incoming, read_json, refuse_body
 from agentbox.api.call import Call
 from agentbox.api.handlers import handler_of
-from agentbox.api.headers import SAFE, allowed_hosts, check_accept, check_host, check_single, readable, request_id
+from agentbox.api.headers import (
+    SAFE,
+    allowed_hosts,
+    check_accept,
+    check_host,
+    check_probe_host,
+    check_single,
+    probe_hosts,
+    readable,
+    request_id,
+)
 from agentbox.api.http_metrics import UNMATCHED
 from agentbox.api.membership import SESSION
 from agentbox.api.on_behalf import acting
@@ -35,7 +45,7 @@ class Application:
     def __init__(self, services: Services, routes: Sequence[Route]) -> None:
         self._services = services
         self._matcher = Matcher(routes)
-        self._hosts = allowed_hosts(services.plan)
+        self._hosts, self._probe_hosts = allowed_hosts(services.plan), probe_hosts(services.plan)
         self._live = any(route.name == "livez" for route in routes)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -123,8 +133,9 @@ class Application:
         return await handler_of(route.handler)(call)
 
     def _admit(self, route: Route, headers: dict[str, str]) -> Caller:
-        """Who calls. Probes are public whatever Host they were asked under; every other route checks it."""
+        """Who calls. Probes are public, under any address and the box's names; every other route checks Host closely."""
         if route.probe:
+            check_probe_host(headers, self._probe_hosts)
             return NOBODY
         check_host(headers, self._hosts)
         caller = NOBODY if route.public else self._who(route, headers)

@@ -1,6 +1,7 @@
 """Headers that every answer carries, and those that a request is judged by."""
 
 import re
+import socket
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
@@ -63,12 +64,34 @@ def check_host(headers: Mapping[str, str], allowed: frozenset[str]) -> None:
         raise Misdirected("cannot serve this Host: it is neither a loopback name nor the configured address")
 
 
+def probe_hosts(plan: Plan) -> frozenset[str]:
+    """Names under which probers and scrapers find the box: as others, the box's own, and where its metrics are published."""
+    names = {plan.name, socket.gethostname(), plan.observability.publish_address}
+    return allowed_hosts(plan) | {name.lower() for name in names}
+
+
+def check_probe_host(headers: Mapping[str, str], allowed: frozenset[str]) -> None:
+    """Raises Misdirected for a name that is not the box's. Any address passes, and a request without `Host`: a kubelet asks
+    the address of a pod, and neither is what a browser sends that a name server led here."""
+    host = host_of(headers.get("host", ""))
+    if "host" in headers and not _is_address(host):
+        check_host(headers, allowed)
+
+
 def host_of(header: str) -> str:
     """The host of a `Host` header in lower case, without brackets; "" for what is none."""
     try:
         return urlsplit(f"//{header}").hostname or ""
     except ValueError:
         return ""
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_loopback(host: str) -> bool:

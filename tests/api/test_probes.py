@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from raw import ask
+from raw import ask, connect, read
 
 from agentbox.testing.api_box import TOKEN, ApiBox
 
@@ -84,10 +84,29 @@ def test_a_query_string_changes_nothing(box: ApiBox) -> None:
         assert plain.status == odd.status
 
 
-def test_any_host_is_served(box: ApiBox) -> None:
-    """A kubelet asks by address, a scraper by name: probes do not look."""
+@pytest.mark.parametrize("host", ["10.1.2.3:9090", "[fd00::1]", "localhost", "BOX:9091", "127.0.0.1"])
+def test_probes_are_served_under_addresses_and_names_of_the_box(box: ApiBox, host: str) -> None:
+    """A kubelet asks by address, a scraper by the container's name; the port does not matter."""
+    assert box.plan.name == "test"
     for port, path in places(box):
-        assert ask(port, f"GET {path} HTTP/1.1\nHost: box.example.org").status in (200, 503)
+        assert ask(port, f"GET {path} HTTP/1.1\nHost: {host.replace('BOX', 'Test')}").status in (200, 503)
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example.org", "test.evil.example", "127.0.0.1.evil.example", "localhost.evil.example:9090"]
+)
+def test_probes_tell_nothing_under_another_name(box: ApiBox, host: str) -> None:
+    """421: a page in a browser that a name server led here reads neither state nor metrics, only that something lives."""
+    for port, path in places(box):
+        answer = ask(port, f"GET {path} HTTP/1.1\nHost: {host}")
+        assert answer.status == (200 if path == "/livez" else 421), path
+
+
+def test_a_probe_without_a_host_is_served(box: ApiBox) -> None:
+    """As HTTP/1.0 checkers ask; a browser cannot leave it out."""
+    with connect(box.plan.api.port) as sock:
+        sock.sendall(b"GET /ready HTTP/1.0\r\n\r\n")
+        assert read(sock).status in (200, 503)
 
 
 def test_head_has_no_body(box: ApiBox) -> None:
