@@ -47,6 +47,11 @@ def _mapped(facts: Facts) -> str:
         "64:ff9b::7f00:1",
         "2002:7f00:1::",
         "::127.0.0.1",
+        "::ffff:0:7f00:1",
+        "2606:4700::5efe:7f00:1",
+        "2606:4700::200:5efe:7f00:1",
+        "64:ff9b:1::7f00:1",
+        "2001:0:4136:e378:8000:63bf:80ff:fffe",
         "0:0:0:0:0:ffff:a00:1",
     )
     return worst(_tunnel(f"[{form}]:{facts.ports[0]}") for form in forms)
@@ -88,6 +93,19 @@ def _smuggling(_facts: Facts) -> str:
         "X\0: a\r\n", "Content-Length: +4\r\n",
     )  # fmt: skip
     return worst(_stopped(proxy("http://192.0.2.1/", method="POST", head=head), "400", "501") for head in heads)
+
+
+@TABLE.line("overrides", "names another method, path or host in a header or the query than in the first line", {"400": "gateway proxy"},
+            tests=(f"{_HTTP}::test_a_header_that_names_another_method_or_path_is_refused",
+                   f"{_HTTP}::test_a_query_that_names_another_method_is_refused"))  # fmt: skip
+def _overrides(_facts: Facts) -> str:
+    heads = (
+        "X-HTTP-Method-Override: DELETE\r\n", "X_Method_Override: DELETE\r\n", "X-Original-URL: /admin\r\n",
+        "X-Rewrite-URL: /admin\r\n",
+    )  # fmt: skip
+    replies = [proxy("http://192.0.2.1/", method="GET", head=head) for head in heads]
+    replies.append(proxy("http://192.0.2.1/?%5fmethod=DELETE", method="POST", head="Content-Length: 0\r\n"))
+    return worst(_stopped(reply, "400") for reply in replies)
 
 
 @TABLE.line("no-token", "asks the proxy without a token, with a made-up one, with a part of its own", {"407": "gateway proxy"},

@@ -1,10 +1,12 @@
 """Policies: a profile and what is laid over it, as one ordered list of rules a scope; the last rule that matches decides."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal, Protocol
+from urllib.parse import unquote
 
 from agentbox.manifest.patterns import SCOPES, PathPattern, Pattern, Scope, globs, parse
 
@@ -91,7 +93,7 @@ class Policy:
         `value` is in the normal form of the scope (`Pattern.matches`). `method` and `path` are those of a plain HTTP
         request, the path without its query; both are "" for a tunnel. Letters and digits that are escaped without need are
         read as themselves (RFC 3986 section 6.2.2.2). A path that two programs may read in two ways (`//`, dots, escaped
-        slashes) is refused.
+        slashes, escapes that are no UTF-8 or not of two hexadecimal digits) is refused.
         """
         if path and not _plain(path):
             return False
@@ -167,7 +169,7 @@ def rule_of(scope: Scope, table: WrittenRule, origin: str) -> PolicyRule:
 
 
 # Dots before a `;` are dots to servers that know parameters of segments; %25 is an escaped escape, which some undo twice.
-_ODD: Final = re.compile(r"//|/\.\.?([/;]|$)|\\|%(25)*(2e|2f|5c|00)", re.IGNORECASE)
+_ODD: Final = re.compile(r"//|/\.\.?([/;]|$)|\\|%(25)*(2e|2f|5c|[01][0-9a-f]|7f|u)|%(?![0-9a-f]{2})", re.IGNORECASE)
 _UNRESERVED: Final = re.compile(r"%([46][1-9a-f]|[57][0-9a]|3[0-9]|2d|5f|7e)", re.IGNORECASE)  # RFC 3986 section 2.3
 
 
@@ -177,7 +179,20 @@ def _meant(path: str) -> str:
 
 
 def _plain(path: str) -> bool:
-    return path.startswith("/") and _ODD.search(path) is None
+    if not path.startswith("/") or _ODD.search(path):
+        return False
+    return "%" not in path or _decodes_one_way(path)
+
+
+def _decodes_one_way(path: str) -> bool:
+    """Whether its escapes are UTF-8, without overlong forms, and no character that some servers take for a slash or dots."""
+    try:
+        decoded = unquote(path, errors="strict")
+        twice = unquote(decoded, errors="strict")
+    except UnicodeDecodeError:
+        return False
+    folded = unicodedata.normalize("NFKC", twice)
+    return folded.count("/") == path.count("/") and not _ODD.search(folded.replace("%", ""))
 
 
 def _decided(rules: Sequence[PolicyRule], operation: str) -> tuple[Pattern, ...]:

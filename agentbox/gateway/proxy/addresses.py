@@ -6,12 +6,10 @@ from typing import Final, TypeAlias
 
 from agentbox.gateway.proxy.target import Target
 from agentbox.manifest.patterns.hosts import HostPattern
-from agentbox.manifest.patterns.refused import is_refused
+from agentbox.manifest.patterns.refused import CARRIERS, is_isatap, is_refused
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# Forms that carry an IPv4 address past a look at the first one (RFC 3056, RFC 4380, RFC 4291 section 2.5.5.1).
-_CARRIERS: Final = tuple(ipaddress.IPv6Network(text) for text in ("2002::/16", "2001::/32", "::/96"))
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052
 # Public by its number, and the machine's platform to the machine itself: one cloud serves keys and settings there.
 _PLATFORM: Final = ipaddress.IPv4Address("168.63.129.16")
@@ -31,11 +29,9 @@ def plain(address: Address) -> Address:
 def kind(address: Address) -> str:
     """Why an address is refused, one of a closed set of words; "" for one that anybody may reach."""
     meant = plain(address)
-    if isinstance(meant, ipaddress.IPv6Address) and any(meant in network for network in _CARRIERS):
-        return "loopback" if meant.is_loopback else "unspecified" if meant.is_unspecified else "transition"
     if meant == _PLATFORM:
         return "metadata"
-    if not is_refused(ipaddress.ip_network(meant)):
+    if not is_refused(ipaddress.ip_network(meant)) and meant.is_global:
         return ""
     if meant.is_loopback:
         return "loopback"
@@ -45,9 +41,15 @@ def kind(address: Address) -> str:
         return "link-local"
     if meant.is_multicast:
         return "multicast"
+    if isinstance(meant, ipaddress.IPv6Address) and _carries_another(meant):
+        return "transition"
     if isinstance(meant, ipaddress.IPv4Address) and meant in _CARRIER_GRADE:
         return "carrier"
     return "private" if _private(meant) else "reserved"
+
+
+def _carries_another(address: ipaddress.IPv6Address) -> bool:
+    return any(address in network for network in CARRIERS) or is_isatap(ipaddress.IPv6Network(address))
 
 
 def _private(address: Address) -> bool:

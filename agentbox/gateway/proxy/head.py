@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from typing import Final
+from urllib.parse import parse_qsl
 
 import h11
 
@@ -15,6 +16,14 @@ _HOP: Final = frozenset((
     b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate", b"proxy-authorization", b"te", b"trailer",
     b"transfer-encoding", b"upgrade", b"http2-settings", b"expect", b"host", b"content-length",
 ))  # fmt: skip
+# By these some servers take another method, path or host than those that a rule decided on. With `_` for `-`, since CGI and
+# WSGI do not tell the two apart.
+_OVERRIDES: Final = frozenset((
+    b"x-http-method-override", b"x-http-method", b"x-method-override", b"x-original-method", b"x-original-url",
+    b"x-original-uri", b"x-rewrite-url", b"x-original-host", b"x-host", b"x-http-host-override",
+))  # fmt: skip
+_OVERRIDING_PARAMETERS: Final = _OVERRIDES | {b"_method"}
+_OF_A_PROXY: Final = (b"forwarded", b"x-forwarded-")  # what a proxy before the server says; this one says nothing
 _LINE_END: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")  # a CR or LF that stands alone
 _FOLDED: Final = re.compile(rb"\n[ \t]")
 _METHOD: Final = re.compile(rb"[A-Z][A-Z-]{0,31}")
@@ -47,6 +56,20 @@ def judge(head: bytes) -> None:
         raise _odd("its first line does not end in HTTP/1.1")
     if not _METHOD.fullmatch(first.partition(b" ")[0]):
         raise _odd("its method is no word in capitals")
+    _check_overrides(first.split(b" ")[1], (name for name, _ in fields))
+
+
+def _check_overrides(target: bytes, names: Iterable[bytes]) -> None:
+    """Raises Sorry (400) for a header or a parameter of the query that names another method, path or host."""
+    if found := next((name for name in names if _dashed(name) in _OVERRIDES), b""):
+        raise _odd(f"{found.decode('ascii', 'replace')} names another method, path or host than its first line")
+    parameters = parse_qsl(target.partition(b"?")[2], keep_blank_values=True)
+    if found := next((name for name, _ in parameters if _dashed(name.lower()) in _OVERRIDING_PARAMETERS), b""):
+        raise _odd(f"{found.decode('ascii', 'replace')} in its query names another method, path or host")
+
+
+def _dashed(name: bytes) -> bytes:
+    return name[:1] + name[1:].replace(b"_", b"-")
 
 
 def onward(request: h11.Request, target: Target) -> h11.Request:
@@ -72,7 +95,8 @@ def _end_to_end(items: Iterable[tuple[bytes, bytes]]) -> Headers:
     rows = [(bytes(name), bytes(value)) for name, value in items]
     named = b",".join(value for name, value in rows if name.lower() == b"connection")
     dropped = _HOP | {word.strip().lower() for word in named.split(b",")}
-    return [(name, value) for name, value in rows if name.lower() not in dropped]
+    kept = [(name, value) for name, value in rows if name.lower() not in dropped]
+    return [(name, value) for name, value in kept if not _dashed(name.lower()).startswith(_OF_A_PROXY)]
 
 
 def _length(headers: Iterable[tuple[bytes, bytes]]) -> Headers:

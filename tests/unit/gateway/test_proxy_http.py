@@ -86,6 +86,49 @@ async def test_method_and_path_are_asked_for(room: Room) -> None:
     assert len(seen) == 1
 
 
+@pytest.mark.parametrize(
+    "header",
+    ["X-HTTP-Method-Override: DELETE", "X-HTTP-Method: DELETE", "x-method-override: PUT", "X_HTTP_Method_Override: DELETE",
+     "X-Original-URL: /admin", "X-Rewrite-URL: /admin", "X_Rewrite_Url: /admin", "X-Original-Host: other.example"],
+)  # fmt: skip
+async def test_a_header_that_names_another_method_or_path_is_refused(room: Room, header: str) -> None:
+    """Some servers obey it: what was decided on would not be what is done."""
+    seen: list[bytes] = []
+    async with served(answering(OK, seen)) as port:
+        room.authority.give("one", [right("net", "connect", f"127.0.0.1:{port}", methods=("GET",), paths=("/pub/*",))])
+        said = await room.say(
+            f"GET http://127.0.0.1:{port}/pub/x HTTP/1.1\r\nHost: x\r\n{AUTH}{header}\r\n\r\n".encode()
+        )
+    assert said[9:12] == b"400"
+    assert header.partition(":")[0].lower().encode() in said
+    assert seen == []
+
+
+@pytest.mark.parametrize(
+    "query", ["_method=DELETE", "a=1&_METHOD=put", "%5Fmethod=DELETE", "x-http-method-override=DELETE"]
+)
+async def test_a_query_that_names_another_method_is_refused(room: Room, query: str) -> None:
+    """However it is spelled; a parameter of a similar name passes."""
+    seen: list[bytes] = []
+    async with served(answering(OK, seen)) as port:
+        for asked, status in ((query, b"400"), ("method=DELETE", b"200")):
+            first = f"POST http://127.0.0.1:{port}/x?{asked} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n"
+            assert (await room.say(f"{first}{AUTH}\r\n".encode()))[9:12] == status
+    assert len(seen) == 1
+
+
+async def test_what_a_proxy_would_say_is_not_passed_on(room: Room) -> None:
+    """Servers believe these of whoever stands before them."""
+    seen: list[bytes] = []
+    async with served(answering(OK, seen)) as port:
+        await room.say(
+            f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}Forwarded: host=a\r\nX-Forwarded-Host: a\r\n"
+            f"x_forwarded_uri: /admin\r\nX-Forwarded-For: 127.0.0.1\r\nX-Kept: 1\r\nConnection: close\r\n\r\n".encode()
+        )
+    assert b"orwarded" not in seen[0]
+    assert b"X-Kept: 1" in seen[0]
+
+
 async def test_a_redirect_is_the_clients_next_request(start: Start) -> None:
     """To the metadata address: 302 comes back as it is, and the request that follows it is refused."""
     answer = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest/\r\nContent-Length: 0\r\n\r\n"

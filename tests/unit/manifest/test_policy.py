@@ -110,6 +110,30 @@ def test_rules_about_plain_http() -> None:
         assert not asked("GET", path)
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/%u002e%u002e/x", "/v1/%U002E%u002e", "/v1/a%u2215b", "/v1/%25u002e",  # IIS
+        "/v1/%c0%ae%c0%ae/x", "/v1/%C0%AF", "/v1/%e0%80%ae", "/v1/%f0%80%80%af", "/v1/%c1%9c", "/v1/%25c0%25ae",  # overlong
+        "/v1/%ef%bc%8f..", "/v1/%ef%bc%8e%ef%bc%8e/x", "/v1/%e2%80%a5/x", "/v1/%ef%bc%bcx",  # by NFKC
+        "/v1/%", "/v1/%2", "/v1/%g0", "/v1/%ff", "/v1/%ed%a0%80", "/v1/%0d%0aX:%20y", "/v1/%09../x", "/v1/%7f", "/v1/%2500",
+    ],
+)  # fmt: skip
+def test_an_escape_with_two_readings_is_refused(path: str) -> None:
+    """Forms that some servers decode to a dot, a slash or nothing, and others leave."""
+    made = make("p", {"net": (NetRule(mode="allow", patterns=("x.org:80",), paths=("/v1/*",)),)})
+    assert not made.decide("net", "connect", "x.org:80", method="GET", path=path)
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/gr%C3%BC%C3%9Fe", "/v1/%e4%bd%a0", "/v1/100%25", "/v1/a%20b", "/v1/%3Fx%26y%3D1", "/v1/a.b..c"]
+)
+def test_an_escape_with_one_reading_passes(path: str) -> None:
+    """UTF-8 of other scripts, and signs that belong escaped."""
+    made = make("p", {"net": (NetRule(mode="allow", patterns=("x.org:80",), paths=("/v1/*",)),)})
+    assert made.decide("net", "connect", "x.org:80", method="GET", path=path)
+
+
 def test_an_escape_hides_nothing_from_a_rule_about_paths() -> None:
     """Servers read `%61` as `a`: so does a rule that denies, and one that allows."""
     deny = NetRule(mode="deny", patterns=("x.org:80",), paths=("/admin*", "/~root*"))
