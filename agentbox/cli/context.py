@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentbox.cli.manifest_index import Facts, ManifestIndex
 from agentbox.cli.output import Output, counted
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import CHECKOUT, HostPaths
@@ -66,11 +68,11 @@ class Cli:
 
     def known_record(self) -> BoxRecord | None:
         """The record of the last start; if it is lost or damaged, what the engines still run of this box."""
+        if (record := self.state().record()) is not None:
+            return record
         from agentbox.engine.base import url_of
         from agentbox.engine.choose import find
 
-        if (record := self.state().record()) is not None:
-            return record
         model = self.load_manifest().usable
         return find(model.meta.name, self.state(), url_of(model.api.publish_address, model.api.port))
 
@@ -82,9 +84,32 @@ class Cli:
         """The box's folder on this host, named by `meta.name` of the manifest."""
         from agentbox.engine.state import BoxState
 
-        manifest = self.load_manifest()
-        assert manifest.effective is not None
-        return BoxState(HostPaths.of_this_user().box(manifest.effective.meta.name))
+        return BoxState(HostPaths.of_this_user().box(self.facts.name))
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is kept of the manifest, else what it says."""
+        if (known := self._index.read()) is not None:
+            return known
+        found = Facts(self.load_manifest().usable.meta.name)
+        self._index.keep(found)
+        return found
+
+    def apply(self) -> Mapping[str, str]:
+        """`Plan.apply` of the manifest: kept, or made and then kept."""
+        from agentbox.cli.manifest_index import code_identity, with_apply
+
+        if self.facts.apply is not None and self.facts.code == code_identity():
+            return self.facts.apply
+        from agentbox.plan.make import apply_of
+
+        made = apply_of(self.load_manifest())
+        self._index.keep(with_apply(self.facts, made))
+        return made
+
+    @cached_property
+    def _index(self) -> ManifestIndex:
+        return ManifestIndex(HostPaths.of_this_user().state_root, self.manifest)
 
     def client(self) -> BoxClient:
         """A client with the URL and the admin token of the running box. Raises AgentboxError (exit 8) when off."""
@@ -95,12 +120,12 @@ class Cli:
 
     def token(self, record: BoxRecord) -> str:
         """The admin token of the box: the one kept by `up`, else given to it as a secret, else read from the box."""
-        from agentbox.engine.choose import engine_named
+        if kept := self.state().kept_token():
+            return kept
+        from agentbox.engine.named import engine_named
         from agentbox.engine.secrets import collect
         from agentbox.settings import Paths
 
-        if kept := self.state().kept_token():
-            return kept
         name = self.load_manifest().usable.api.token_env
         try:
             found = (

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from agentbox.engine.state import BoxRecord, BoxState
-from agentbox.plan.model import Plan
+
+if TYPE_CHECKING:
+    from agentbox.plan.model import Plan
 
 
 @dataclass(frozen=True, kw_only=True)

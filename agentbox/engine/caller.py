@@ -27,6 +27,12 @@ def make_folder(folder: Path, mode: int = 0o700) -> None:
             os.lchown(step, *who)
 
 
+def hand_over_file(path: Path) -> None:
+    """Gives one file to the caller; nothing without sudo. Raises OSError."""
+    if (who := caller()) is not None:
+        os.lchown(path, *who)
+
+
 def hand_over(folder: Path) -> None:
     """Gives everything below the folder to the caller; nothing without sudo. Links are not followed. Raises OSError."""
     if (who := caller()) is None or not folder.exists():

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from agentbox.engine import daemon, reach
 from agentbox.engine.docker import Docker
+from agentbox.engine.named import engine_named
 from agentbox.engine.process import Process
 from agentbox.engine.state import BoxRecord, BoxState
-from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import environment
 
 Engine = Docker | Process
-NAMES = ("auto", "docker", "process")
-LATER = "podman"  # known by name, for a sentence that says more than a usage error
 
 
 @dataclass(frozen=True)
@@ -23,26 +21,6 @@ class Choice:
 
     engine: Engine
     because: str
-
-
-def engine_named(name: str) -> Engine:
-    """The engine of that name. Raises AgentboxError (exit 2) for one that does not exist, or is not run yet."""
-    if name == "docker":
-        return Docker()
-    if name == "process":
-        return Process()
-    if name == LATER:
-        raise AgentboxError(
-            "cannot start a box with podman: this release starts boxes with docker or as processes",
-            "Use --engine docker or --engine process. `agentbox render podman` writes the arguments of `podman run`; a podman"
-            " that takes no uid for a tmpfs (4.3) refuses them.",
-            exit_code=ExitCode.USAGE,
-        )
-    raise AgentboxError(
-        f"cannot use the engine {name!r}: there is none of that name",
-        f"Engines: {', '.join(NAMES)}.",
-        exit_code=ExitCode.USAGE,
-    )
 
 
 def choose(asked: str, last: BoxRecord | None) -> Choice:

@@ -6,10 +6,13 @@ import os
 import resource
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentbox.engine.reach import LOCAL, daemon_pid
 from agentbox.errors import AgentboxError, ExitCode
-from agentbox.plan.model import Plan
+
+if TYPE_CHECKING:
+    from agentbox.plan.model import Plan
 
 _NR_OPEN = Path("/proc/sys/fs/nr_open")
 _CAP_SYS_RESOURCE = 24  # linux/capability.h: may raise hard limits, up to fs.nr_open

@@ -6,11 +6,14 @@ import errno
 import socket
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentbox.engine.command import succeeds
 from agentbox.errors import AgentboxError, ExitCode
-from agentbox.plan.model import Plan, Port
 from agentbox.settings import PREFIX_VARIABLE
+
+if TYPE_CHECKING:
+    from agentbox.plan.model import Plan, Port
 
 _LISTEN = "0A"  # TCP_LISTEN, fourth column of /proc/net/tcp
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))

@@ -52,7 +52,6 @@ def make_plan(
     resolved = slots.resolve(tables["adapters"])
     api, observability = _api(tables["api"]), Observability(**tables["observability"])
     resources = Resources(**tables["resources"])
-    classes = {key: apply_class(key) for key in values}
     seccomp = seccomp or _seccomp(next((row.seccomp for row in exceptions if row.seccomp), DEFAULT_SECCOMP))
     plan = Plan(
         version=__version__,
@@ -83,16 +82,27 @@ def make_plan(
         tmpfs=storage.baseline_tmpfs(model.resources),
         volumes=(*storage.baseline_volumes(), *added.volumes),
         writable_roots=(),
-        secrets=secret_names(values, classes),
+        secrets=secret_names(values, _classes(values)),
         passwords=added.passwords,
         environment=_environment(observability, added),
         passed=passed_names(values),
         egress=destinations(values, resolved),
         exceptions=exceptions,
-        apply=apply_table({key: values[key] for key in telling_values(manifest)}, classes),
+        apply=apply_of(manifest),
         test_hooks=test_hooks,
     )
     return _checked(plan)
+
+
+def apply_of(manifest: Manifest) -> dict[str, str]:
+    """`Plan.apply` of a manifest without findings, without making its plan."""
+    values = by_key(in_bytes(manifest.usable))
+    told = {key: values[key] for key in telling_values(manifest)}
+    return apply_table(told, _classes(told))
+
+
+def _classes(values: Mapping[str, Any]) -> dict[str, str]:
+    return {key: apply_class(key) for key in values}
 
 
 def _api(table: Mapping[str, Any]) -> Api:

@@ -12,7 +12,7 @@ from agentbox.boot.explain import Explanation, Row, explain
 from agentbox.boot.from_events import timeline_from_events
 from agentbox.cli.context import Cli
 from agentbox.client import BoxUnreachable
-from agentbox.engine.choose import engine_named
+from agentbox.engine.named import engine_named
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.supervision.timeline import Timeline
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from agentbox.cli.context import Cli
-from agentbox.engine.choose import NAMES, choose
+from agentbox.engine.choose import choose
+from agentbox.engine.named import NAMES
 from agentbox.errors import AgentboxError, ExitCode
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import click
 
 from agentbox.cli.context import Cli
 from agentbox.engine import daemon
-from agentbox.engine.choose import Engine, engine_named, leftovers
+from agentbox.engine.choose import Engine, leftovers
+from agentbox.engine.named import engine_named
 from agentbox.engine.project import take_back
 from agentbox.engine.shutdown import shutdown_mark
 from agentbox.engine.state import BoxRecord

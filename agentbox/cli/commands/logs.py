@@ -12,7 +12,7 @@ import click
 from agentbox.cli.context import Cli
 from agentbox.cli.logview import BOOT, Line, moment_of
 from agentbox.cli.stages.image import plan_of
-from agentbox.engine.choose import engine_named
+from agentbox.engine.named import engine_named
 from agentbox.engine.state import BoxRecord
 from agentbox.errors import AgentboxError, ExitCode
 

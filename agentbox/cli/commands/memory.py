@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from agentbox.cli.context import Cli
-from agentbox.engine.choose import engine_named
+from agentbox.engine.named import engine_named
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import Paths
 

@@ -9,7 +9,7 @@ import click
 from agentbox.cli.context import Cli
 from agentbox.cli.stages import start
 from agentbox.cli.stages.validate import validated
-from agentbox.engine.choose import engine_named
+from agentbox.engine.named import engine_named
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.plan.drift import drift
 

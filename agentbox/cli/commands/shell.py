@@ -7,7 +7,7 @@ import sys
 import click
 
 from agentbox.cli.context import Cli
-from agentbox.engine.choose import engine_named
+from agentbox.engine.named import engine_named
 from agentbox.errors import AgentboxError
 
 FAILED_ITSELF = 125  # as `run`: every smaller code may be the command's own

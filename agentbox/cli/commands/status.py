@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentbox.cli.context import Cli
-from agentbox.engine.base import Engine, Running
-from agentbox.engine.choose import engine_named
-from agentbox.engine.state import BoxRecord
+from agentbox.engine.named import engine_named
 from agentbox.engine.waiting import SILENT, ask, ask_ready
 from agentbox.errors import AgentboxError, ExitCode
+
+if TYPE_CHECKING:
+    from agentbox.engine.base import Engine, Running
+    from agentbox.engine.state import BoxRecord
 
 _WATCH_SECONDS = 1.0
 _CLEAR = "\x1b[H\x1b[2J"  # cursor home, erase the screen
@@ -99,12 +101,11 @@ def _inside(cli: Cli) -> dict[str, Any]:
 
 
 def _drift(cli: Cli, record: BoxRecord) -> list[str]:
-    from agentbox.cli.stages.image import plan_of
     from agentbox.plan.drift import drift
 
     if not record.settled:
         return ["unknown: an earlier `up` was cut off, run it again"]
-    found = drift(record.apply, plan_of(cli.load_manifest(), cli.lock, test_hooks=record.test_hooks).apply)
+    found = drift(record.apply, cli.apply())
     return [*found.rebuild, *found.recreate, *found.boot, *found.live]
 
 

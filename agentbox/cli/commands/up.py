@@ -15,8 +15,9 @@ from agentbox.cli.stages.lock import lock_and_fetch
 from agentbox.cli.stages.start import Wish
 from agentbox.cli.stages.validate import validated
 from agentbox.engine.bring import check
-from agentbox.engine.choose import LATER, NAMES, Engine
+from agentbox.engine.choose import Engine
 from agentbox.engine.docker import Docker
+from agentbox.engine.named import LATER, NAMES
 from agentbox.engine.old_images import remove_old_images
 from agentbox.engine.project import project_folder
 from agentbox.engine.state import BoxRecord

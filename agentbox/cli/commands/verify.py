@@ -8,7 +8,7 @@ import click
 
 from agentbox.cli.context import Cli
 from agentbox.cli.stages.verifying import steps, subject_of
-from agentbox.engine.choose import engine_named
+from agentbox.engine.named import engine_named
 from agentbox.errors import ExitCode
 from agentbox.settings import Paths
 

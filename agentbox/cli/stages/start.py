@@ -13,8 +13,9 @@ from agentbox.cli.logview import Line
 from agentbox.cli.stages.image import plan_of, running_source_digest
 from agentbox.engine.base import Start
 from agentbox.engine.bring import Brought, bring, check
-from agentbox.engine.choose import Engine, engine_named
+from agentbox.engine.choose import Engine
 from agentbox.engine.meaning import meaning
+from agentbox.engine.named import engine_named
 from agentbox.engine.secrets import collect
 from agentbox.engine.state import BoxRecord, BuildStamp
 from agentbox.engine.waiting import SILENT, Waited, ask_ready, boot_lines, failure, fix, wait_until_ready

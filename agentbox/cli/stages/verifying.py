@@ -10,8 +10,8 @@ from pathlib import Path
 
 from agentbox.cli.context import Cli
 from agentbox.cli.stages.image import plan_of
-from agentbox.engine.choose import engine_named
 from agentbox.engine.command import run, succeeds
+from agentbox.engine.named import engine_named
 from agentbox.engine.state import BoxRecord
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.image import BuildResult, build, flake_of, read_archive

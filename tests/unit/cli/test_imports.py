@@ -1,12 +1,18 @@
 """What a call of the command line imports: a bound on its time that the load of a machine does not move."""
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from agentbox.client import Task
+from agentbox.engine.daemon import start_ticks
+from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.settings import CHECKOUT
+from agentbox.testing.api_box import TOKEN, ApiBox
 
 # Prints what is imported at the end of a call: packages of others, and packages of agentbox with what is in them.
 CODE = """
@@ -23,12 +29,12 @@ print(len(sys.modules), *sorted(ours | roots), file=sys.stderr)
 """
 
 
-def imported(*words: str) -> tuple[str, int, set[str]]:
+def imported(*words: str, env: dict[str, str] | None = None) -> tuple[str, int, set[str]]:
     """Exit code, number of modules, packages."""
     done = subprocess.run(
-        [sys.executable, "-c", CODE, *words], capture_output=True, text=True, check=True, cwd=CHECKOUT
+        [sys.executable, "-c", CODE, *words], capture_output=True, text=True, check=True, cwd=CHECKOUT, env=env
     )
-    code, modules = done.stderr.splitlines()
+    code, modules = done.stderr.splitlines()[-2:]
     count, *names = modules.split()
     return code, int(count), set(names)
 
@@ -60,3 +66,56 @@ def test_asking_for_help_imports_no_manifest(words: list[str]) -> None:
     code, _, names = imported(*words)
     assert code == "0"
     assert names <= {"click", "agentbox.cli", "agentbox.engine", "agentbox.errors", "agentbox.settings"}
+
+
+# Of agentbox what every command of a running box imports.
+REACH = {
+    "click", "agentbox.cli", "agentbox.client", "agentbox.clock", "agentbox.engine", "agentbox.errors", "agentbox.ids",
+    "agentbox.routes", "agentbox.settings",
+}  # fmt: skip
+HOT = {
+    "task list": set(),
+    "task show {task}": set(),
+    "agent list": set(),
+    "agent show {agent}": set(),
+    "review list": set(),
+    "approvals list": set(),
+    "events tail": set(),
+    "events show 0": set(),
+    "run -- true": set(),
+    "status": {"agentbox.canonical", "agentbox.ownroot", "agentbox.plan", "agentbox.supervision"},
+}  # fmt: skip
+MODULES = 230  # of the standard library most; a library for HTTP alone brings 150
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str], dict[str, str]]]:
+    """A manifest whose box runs, the environment that finds it, and the ids of a task and its agent."""
+    folder = tmp_path_factory.mktemp("hot")
+    manifest, state = folder / "agentbox.toml", BoxState(folder / "state/hot")
+    manifest.write_text('[meta]\nschema_version = 1\nname = "hot"\n')
+    environment = {**os.environ, "AGENTBOX_STATE_DIR": str(folder / "state")}
+    with ApiBox(folder / "box") as running, running.client() as client:
+        task = client.submit_task({"name": "t", "argv": ["true"], "profile": "sandboxed"}).task_id
+        *_, done = client.task_logs(task)
+        assert isinstance(done, Task)
+        state.make()
+        state.keep_token(TOKEN)
+        state.remember(
+            BoxRecord(
+                engine="process", name="hot", api_url=running.url, root=str(folder), pid=os.getpid(),
+                start_ticks=start_ticks(os.getpid()),
+            )
+        )  # fmt: skip
+        imported("--manifest", str(manifest), "status", env=environment)  # reads the manifest, once
+        yield manifest, environment, {"task": task, "agent": str(done.agent_id)}
+
+
+@pytest.mark.parametrize("words", HOT)
+def test_a_hot_verb_imports_what_it_needs(box: tuple[Path, dict[str, str], dict[str, str]], words: str) -> None:
+    """No TOML, no model, no HTTP library, no bar: 150 ms hang on it."""
+    manifest, environment, ids = box
+    code, count, names = imported("--manifest", str(manifest), *words.format(**ids).split(), env=environment)
+    assert code in ("0", "1"), names
+    assert names - REACH - HOT[words] == set()
+    assert count <= MODULES, count
