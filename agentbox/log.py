@@ -7,6 +7,8 @@ import structlog
 
 LEVELS = {"trace": 5, "debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 
+_A_LINE_A_CALL = ("httpx", "httpcore")  # at info; what an agent calls is told by counters
+
 
 def configure(program: str, level: str = "info") -> None:
     """Sets up structlog for a program of the box. Records of the standard `logging` join the same stream.
@@ -42,6 +44,8 @@ def configure(program: str, level: str = "info") -> None:
         )
     )
     logging.basicConfig(handlers=[bridge], level=threshold, force=True)
+    for name in _A_LINE_A_CALL:
+        logging.getLogger(name).setLevel(logging.WARNING if threshold == logging.INFO else logging.NOTSET)
 
 
 def _named(program: str) -> structlog.typing.Processor:

@@ -14,6 +14,7 @@ from agentbox.api.canaries import CanaryWatch
 from agentbox.api.denials import follow_denials
 from agentbox.api.jobs import tells_bug
 from agentbox.probes.standard import proves_sandbox
+from agentbox.supervision.boot_log import rotate
 from agentbox.supervision.sentinel import read_sentinel
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Watch:
         while True:
             self.look_for_seal()
             self._count_starts()
+            self._rotate_log()
             if self._services.plan.slots["events"].use != "off":
                 await self._journal()
             await asyncio.sleep(LOOK_SECONDS)
@@ -105,6 +107,12 @@ class Watch:
             if process.pid and self._pids.get(name) != process.pid:
                 self._pids[name] = process.pid
                 self._services.metrics.starts.labels(name).inc()
+
+    def _rotate_log(self) -> None:
+        try:
+            rotate(self._services.paths)
+        except OSError as error:
+            _log.debug("the log of the box is not rotated", reason=error.strerror)
 
     @property
     def sealed_sha256(self) -> str | None:

@@ -22,7 +22,9 @@ from agentbox.engine.logfile import lines_of
 from agentbox.engine.members import end, leader, members
 from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.errors import AgentboxError, ExitCode
+from agentbox.render.supervisord import boot_log
 from agentbox.settings import CHECKOUT, PREFIX_VARIABLE, Paths, environment
+from agentbox.supervision.boot_log import earlier
 from agentbox.supervision.protections import PROCESS_ENGINE_LACKS
 
 _ROOTS = Path("/var/lib/agentbox-process")
@@ -134,7 +136,7 @@ class Process:
         return BoxRecord(engine=self.name, name=name, api_url="", root=str(root)) if root.exists() else None
 
     def logs(self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None) -> Iterator[str]:
-        return lines_of(_log(Path(record.root)), follow=follow, lines=lines)
+        return lines_of(boot_log(Paths(Path(record.root))), follow=follow, lines=lines)
 
     def execute(self, record: BoxRecord, argv: Sequence[str], *, terminal: bool) -> int:
         paths = Paths(Path(record.root))
@@ -197,8 +199,8 @@ def _give(root: Path) -> None:
 
 def boot(paths: Paths, start: Start) -> subprocess.Popen[bytes]:
     """Starts the boot over what lies below the prefix, in a session of its own, as the box's user."""
-    log = _log(paths.prefix)
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    earlier(boot_log(paths)).unlink(missing_ok=True)
+    descriptor = os.open(boot_log(paths), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
     if os.geteuid() == 0:
         os.fchown(descriptor, BOX_UID, BOX_UID)
     with os.fdopen(descriptor, "wb") as stream:
@@ -226,10 +228,6 @@ def _environment(paths: Paths) -> dict[str, str]:
     here = environment()
     kept = {name: here[name] for name in _INHERITED if name in here}
     return kept | {PREFIX_VARIABLE: str(paths.prefix), "HOME": str(paths.workspace), "TMPDIR": str(paths.tmp)}
-
-
-def _log(root: Path) -> Path:
-    return root / "boot.log"
 
 
 def _root(name: str, state: BoxState) -> Path:

@@ -1,6 +1,7 @@
 """plan -> supervisord.conf, for a container or for the process engine's prefix."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from agentbox.plan.model import Plan, Program
 from agentbox.plan.names import FEATURE_GROUP
@@ -34,6 +35,16 @@ def supervisord(plan: Plan, paths: Paths | None = None) -> str:
     return _HEADER.format(digest=plan.digest) + "\n" + ini.text(sections)
 
 
+def boot_log(paths: Paths) -> Path:
+    """What all programs print, below a prefix; a container engine keeps it elsewhere."""
+    return paths.prefix / "boot.log"
+
+
+def supervisord_pid(paths: Paths) -> Path:
+    """What supervisord writes its process id to."""
+    return paths.run / "supervisord.pid"
+
+
 _RPC = "supervisor.rpcinterface:make_main_rpcinterface"
 
 
@@ -49,7 +60,7 @@ def _daemon(paths: Paths) -> Mapping[str, str]:
         "logfile_maxbytes": "1MB",
         "logfile_backups": "1",
         "loglevel": "info",
-        "pidfile": _path(paths.run / "supervisord.pid"),
+        "pidfile": _path(supervisord_pid(paths)),
         "childlogdir": _path(paths.logs / "supervisor"),
         "directory": _path(paths.at("/")),
         "minfds": "1024",
@@ -95,7 +106,8 @@ def _program(program: Program, paths: Paths, *, confined: bool) -> Mapping[str, 
 
 def _log(program: Program, paths: Paths) -> Mapping[str, str]:
     if program.log == "stdout":
-        return {"stdout_logfile": "/dev/fd/1", "stdout_logfile_maxbytes": "0"}
+        shared = "/dev/fd/1" if paths.contained else _path(boot_log(paths))
+        return {"stdout_logfile": shared, "stdout_logfile_maxbytes": "0"}
     return {
         "stdout_logfile": _path(paths.logs / f"{program.name}.log"),
         "stdout_logfile_maxbytes": str(program.log_bytes),

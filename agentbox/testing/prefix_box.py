@@ -30,6 +30,7 @@ from agentbox.plan.model import (
     Slot,
 )
 from agentbox.render import probes, supervisord
+from agentbox.render.supervisord import boot_log
 from agentbox.settings import PREFIX_VARIABLE, Paths
 from agentbox.supervision import procfs
 from agentbox.supervision.rpc import SupervisorClient
@@ -167,11 +168,11 @@ class PrefixBox:
         return plan
 
     def start(self, env: Mapping[str, str] | None = None) -> None:
-        """Runs Stage A. Its stdout goes to `boot.log` beside the prefix."""
-        (self.root / "boot.log").touch()
+        """Runs Stage A. Its stdout goes to `boot.log`, as under the process engine."""
+        boot_log(self.paths).touch()
         self._give()
         base = {"PATH": "/usr/bin:/bin", PREFIX_VARIABLE: str(self.paths.prefix), **(env or {})}
-        with (self.root / "boot.log").open("ab") as log:
+        with boot_log(self.paths).open("ab") as log:
             self.process = subprocess.Popen(
                 [str(self.paths.python), "-I", "-m", "agentbox.boot"],
                 cwd=self.paths.prefix, env=base, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -184,7 +185,7 @@ class PrefixBox:
         return self.process.wait(seconds)
 
     def log(self) -> str:
-        return (self.root / "boot.log").read_text()
+        return boot_log(self.paths).read_text()
 
     def events(self, name: str = "") -> list[dict[str, Any]]:
         """Every event on stdout so far, of every start; a line that is still being written is none yet."""

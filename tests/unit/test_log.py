@@ -39,6 +39,20 @@ def test_every_line_is_json_with_time_level_and_program() -> None:
     assert [line["level"] for line in seen] == ["info", "warning", "error"]
 
 
+def test_a_request_that_a_program_makes_is_no_line() -> None:
+    """Agents choose how many there are: at info nothing is written for each."""
+    asks = """
+import logging
+from agentbox.log import configure
+configure("probe", "info")
+for name in ("httpx", "httpcore.connection"):
+    logging.getLogger(name).info("HTTP Request")
+    logging.getLogger(name).warning("told")
+"""
+    done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
+    assert [json.loads(line)["event"] for line in done.stdout.splitlines()] == ["told", "told"]
+
+
 def test_a_traceback_shows_no_variable() -> None:
     """The traceback names the exception and its frames, never the value of a variable in them."""
     failed = lines()[-1]

@@ -116,6 +116,24 @@ async def test_an_agent_at_the_door_and_through_the_proxy(box: tuple[ApiBox, Gat
         )
 
 
+async def test_calls_of_agents_leave_no_line_in_the_logs(box: tuple[ApiBox, GatewayBox]) -> None:
+    """However many: the log of a box is no agent's to fill."""
+    api, gateway = box
+    with api.client() as client:
+        parent = client.call("spawn", body={"name": "parent"})["handle"]
+        await until(lambda: bool(said(client, parent["agent_id"])), "it says its token", seconds=20)
+        logs = (gateway.log, api.log)
+        with Door(f"http://127.0.0.1:{gateway.port}", said(client, parent["agent_id"])[0]) as door:
+            door.call("memory.list")
+            before = [log.stat().st_size for log in logs]
+            for number in range(20):
+                door.call("memory.store", key=f"k{number}", value=number)
+                with pytest.raises(DoorRefused):
+                    door.call("bead.show", id="01900000-0000-7000-8000-000000000000")
+            assert [log.stat().st_size for log in logs] == before
+        client.agents.terminate(parent["agent_id"], parent["generation"], grace_s=0)
+
+
 async def test_an_agent_lives_through_the_death_of_the_gateway(box: tuple[ApiBox, GatewayBox]) -> None:
     """SIGKILL: its calls fail for a while and then go on, by the same token, in the same process."""
     api, gateway = box
