@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from agentbox.adapters.errors import AdapterError, BackendError, CursorExpired
 from agentbox.adapters.orchestrator import rpc
 from agentbox.adapters.wire import to_wire
 from agentbox.agents.life import Life
-from agentbox.agents.streams import Reader
+from agentbox.agents.streams import AttachedReader, Reader
 
 BATCH = 64 << 10  # bytes of data a notification
 
@@ -23,18 +24,32 @@ class Flow:
         self.number = number
         self._credit, self._send = credit, send
         self._granted = asyncio.Event()
+        self._attached: AttachedReader | None = None
+        self._sent: deque[tuple[int, int]] = deque()  # bytes and last cursor of what its reader has not taken
+        self._taken = 0  # bytes that were granted again, of the first of those
 
     def grant(self, size: int) -> None:
-        """More may be sent."""
+        """More may be sent: the reader has taken that much."""
         self._credit += size
         self._granted.set()
+        if self._attached is None:
+            return
+        self._taken += size
+        while self._sent and self._taken >= self._sent[0][0]:
+            size, cursor = self._sent.popleft()
+            self._taken -= size
+            self._attached.advance(cursor)
 
-    async def pass_on(self, reader: Reader, *, follow: bool) -> None:
-        """Items until nothing will follow, or without `follow` until what is kept now was sent."""
+    async def pass_on(self, reader: Reader, *, follow: bool, attached: AttachedReader | None = None) -> None:
+        """Items until nothing will follow, or without `follow` until what is kept now was sent. What `attached` has not
+        taken is not dropped."""
+        self._attached = attached
         async with self._told():
             while True:
                 if items := reader.batch(await self._room()):
                     size = sum(len(item.data) for item in items)
+                    if attached is not None:
+                        self._sent.append((size, reader.position))
                     await self._give([item.to_wire() for item in items], size)
                 elif reader.finished or not follow:
                     return

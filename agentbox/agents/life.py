@@ -145,9 +145,14 @@ class Life:
         agent.on_denied = self._denied
         self.stdin = None if agent.stdin is None else Stdin(agent.stdin)
         self._pumps = (
-            Pump(agent.stdout, partial(self._keep, "stdout")),
-            Pump(agent.stderr, partial(self._keep, "stderr")),
+            Pump(agent.stdout, partial(self._keep, "stdout"), partial(self.stream.full, "stdout")),
+            Pump(agent.stderr, partial(self._keep, "stderr"), partial(self.stream.full, "stderr")),
         )
+        self.stream.on_room = self._room
+
+    def _room(self) -> None:
+        for pump in self._pumps:
+            pump.resume()
 
     def _denied(self, denials: Denials) -> None:
         self.host.denials.on_denied(self.entry.agent_id, "reaper", denials.rule, denials.count, denials.detail)

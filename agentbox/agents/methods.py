@@ -34,7 +34,8 @@ async def spawn(session: "Session[Service]", params: Params) -> Any:
     stdin = None if params.get("stdin") is None else from_wire(bytes, params["stdin"])
     if stdin is not None and spec.stdin != "pipe":
         raise _invalid("/stdin", "needs a spec whose stdin is a pipe")
-    return (await session.service.table.spawn(spec, _asker(params), stdin=stdin)).to_wire()
+    attached = params.get("attached") is True
+    return (await session.service.table.spawn(spec, _asker(params), stdin=stdin, attached=attached)).to_wire()
 
 
 async def run_once(session: "Session[Service]", params: Params) -> Any:
@@ -76,7 +77,12 @@ async def stream(session: "Session[Service]", params: Params) -> Any:
         raise _invalid("/since", "must be a cursor")
     reader = Reader(table.streams[entry.agent_id], since)
     flow = Flow(params["subscription"], params["credit"], session.send)
-    session.follow(flow, flow.pass_on(reader, follow=bool(params.get("follow", True))))
+    follow = bool(params.get("follow", True))
+    if params.get("attached") is True:
+        attached = table.attached(entry).attach(since)
+        session.follow(flow, flow.pass_on(reader, follow=follow, attached=attached), attached.leave)
+    else:
+        session.follow(flow, flow.pass_on(reader, follow=follow))
     return {}
 
 

@@ -1,4 +1,4 @@
-"""From an agent's pipe to its stream, at a bounded rate: a flood waits in its own pipe."""
+"""From an agent's pipe to its stream, at a bounded rate: a flood, or what its reader has no room for, waits in its own pipe."""
 
 import asyncio
 import fcntl
@@ -13,10 +13,12 @@ _CHUNK = 64 << 10  # the size of a pipe
 
 
 class Pump:
-    """Reads `fd`, which it owns from now on, and gives every chunk to `store`."""
+    """Reads `fd`, which it owns from now on, and gives every chunk to `store`. While the stream is `full` it reads nothing;
+    `resume` says that there may be room again."""
 
-    def __init__(self, fd: int, store: Callable[[bytes], object]) -> None:
-        self._fd, self._store = fd, store
+    def __init__(self, fd: int, store: Callable[[bytes], object], full: Callable[[], bool] = lambda: False) -> None:
+        self._fd, self._store, self._full = fd, store, full
+        self._waits = False  # for room
         self._loop = asyncio.get_running_loop()
         self._allowance, self._then = float(_BURST), self._loop.time()
         self._pause: asyncio.TimerHandle | None = None
@@ -33,13 +35,23 @@ class Pump:
             left -= taken
         self._close()
 
+    def resume(self) -> None:
+        """Goes on where the stream was full. Idempotent."""
+        if self._waits and self._fd >= 0:
+            self._waits = False
+            self._loop.add_reader(self._fd, self._readable)
+
     def _readable(self) -> None:
+        if self._full():
+            self._waits = True
+            self._loop.remove_reader(self._fd)
+            return
         taken = self._take()
         if taken == 0:
             self._close()
         elif taken is not None and (wait := self._debt()) > 0:
             self._loop.remove_reader(self._fd)
-            self._pause = self._loop.call_later(wait, self._resume)
+            self._pause = self._loop.call_later(wait, self._paid)
 
     def _take(self) -> int | None:
         """Bytes taken; 0 at the end of the pipe, None when there is nothing now."""
@@ -58,7 +70,7 @@ class Pump:
         self._then = now
         return -self._allowance / RATE
 
-    def _resume(self) -> None:
+    def _paid(self) -> None:
         self._pause = None
         self._loop.add_reader(self._fd, self._readable)
 

@@ -18,8 +18,10 @@ from agentbox.agents.table import Table
 # record of what became of agents is read over the connection. `local`: they are processes of this box, and end with it.
 # `review`: who may write the workspace works in a branch, which is reviewed over the connection.
 # `denials`: what they were refused is counted, and read over the connection.
+# `backpressure`: output waits for a reader that is attached to it.
 CAPABILITIES = (
     "attach",
+    "backpressure",
     "denials",
     "detached",
     "limits.raise",

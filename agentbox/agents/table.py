@@ -33,7 +33,7 @@ from agentbox.agents.life import Life
 from agentbox.agents.listing import page_of
 from agentbox.agents.revoking import Revoking
 from agentbox.agents.store import REQUEST_SECONDS, Request
-from agentbox.agents.streams import EVENTS, StreamLog
+from agentbox.agents.streams import EVENTS, AttachedReaders, StreamLog
 
 log = structlog.get_logger()
 
@@ -46,6 +46,7 @@ class Table:
         self.entries = host.entries
         self.lives: dict[str, Life] = {}
         self.streams: dict[str, StreamLog] = {}
+        self._attached: dict[str, AttachedReaders] = {}  # of agents whose output waits, or waited
         self._requests: dict[Request, tuple[asyncio.Task[AgentHandle] | AgentHandle, float]] = {}
         self._chores: set[asyncio.Task[None]] = set()
         self.closing = False  # no agent is started any more
@@ -62,16 +63,17 @@ class Table:
         self._requests.update(await self.host.store.requests())
 
     async def spawn(
-        self, spec: AgentSpec, asker: Asker, *, once: bool = False, capture: Capture | None = None, stdin: bytes | None = None
+        self, spec: AgentSpec, asker: Asker, *, once: bool = False, capture: Capture | None = None, stdin: bytes | None = None,
+        attached: bool = False,
     ) -> AgentHandle:  # fmt: skip
         """The agent of that request: made once, however often it is asked for, and given `stdin` once. Goes on when the
-        caller is cancelled."""
+        caller is cancelled. With `attached` its output waits from the first byte for the reader that comes."""
         key = (asker.principal, asker.request_id)
         known = self._known(key)
         if isinstance(known, AgentHandle):
             return known
         if known is None:
-            known = asyncio.create_task(self._create(spec, asker, once, capture, stdin))
+            known = asyncio.create_task(self._create(spec, asker, once, capture, stdin, attached))
             self._requests[key] = (known, time.time())
             known.add_done_callback(lambda task: self._settle(key, spec, task))
         return await asyncio.shield(known)
@@ -114,6 +116,10 @@ class Table:
             raise _refused(entry, "attached", "somebody else is attached")
         return life
 
+    def attached(self, entry: Entry) -> AttachedReaders:
+        """Those that its output waits for."""
+        return self._attached.setdefault(entry.agent_id, AttachedReaders(self.streams[entry.agent_id]))
+
     async def close(self) -> None:
         """Ends every agent, in the grace of the slot or LAST_GRACE, whichever is shorter."""
         grace = min(self.host.config.grace_seconds, LAST_GRACE)
@@ -128,7 +134,7 @@ class Table:
         life.resume()
 
     async def _create(
-        self, spec: AgentSpec, asker: Asker, once: bool, capture: Capture | None, stdin: bytes | None
+        self, spec: AgentSpec, asker: Asker, once: bool, capture: Capture | None, stdin: bytes | None, attached: bool
     ) -> AgentHandle:
         if self.closing:
             raise SlotUnavailable(
@@ -140,12 +146,16 @@ class Table:
         entry = admitted(self.host, spec, asker, once=once)
         self.entries[entry.agent_id] = entry
         stream = self.streams[entry.agent_id] = StreamLog(self._folder(entry.agent_id), *_kept(entry))
+        if attached:
+            stream.hold(0)
         life = self.lives[entry.agent_id] = Life(self.host, entry, stream)
         if capture is not None:
             life.capture, capture.life = capture, life
         try:
             await self.host.store.admit(entry)
             await life.start()
+            if attached:
+                self.attached(entry).wait()
             self.revoking.watch()
         except BaseException:
             await self._withdraw(entry)
@@ -157,6 +167,7 @@ class Table:
     async def _withdraw(self, entry: Entry) -> None:
         self.entries.pop(entry.agent_id)
         self.lives.pop(entry.agent_id).done.set_result(None)
+        self._attached.pop(entry.agent_id, None)
         self.streams.pop(entry.agent_id).remove()
         home.remove(home.of_agent(self.host.config.paths, entry.agent_id))
         self.host.reviews.forget(entry.agent_id)
@@ -203,6 +214,7 @@ class Table:
         gone = list(self._surplus())
         for agent_id in gone:
             del self.entries[agent_id]
+            self._attached.pop(agent_id, None)
             self.streams.pop(agent_id).remove()
         if gone:
             await self.host.store.forget(gone)

@@ -160,7 +160,7 @@ class Application:
         raw = [*SAFE, (b"content-type", STREAM.encode()), (b"x-request-id", identity.encode())]
         await send({"type": "http.response.start", "status": 200, "headers": raw})
         try:
-            await write_events(stream.events, send, receive, self._services.closing, identity)
+            await write_events(stream.events, send, receive, self._services.closing, identity, stream.stall_seconds)
             await send({"type": "http.response.body", "body": b""})
         except Cut:
             scope["extensions"]["agentbox"]["abort"]()

@@ -43,10 +43,12 @@ class SentEvent:
 
 @dataclass(frozen=True)
 class EventStream:
-    """An answer of server-sent events. `close` runs when the stream is over, whoever ended it."""
+    """An answer of server-sent events. `close` runs when the stream is over, whoever ended it. A reader that takes nothing
+    for `stall_seconds` is cut; None: for `sse.STALL_SECONDS`."""
 
     events: AsyncIterator[SentEvent]
     close: Callable[[], None] = field(default=lambda: None)
+    stall_seconds: float | None = None
 
 
 @dataclass(frozen=True)

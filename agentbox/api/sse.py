@@ -30,16 +30,17 @@ def encode(event: SentEvent) -> bytes:
 
 async def write_events(
     events: AsyncIterator[SentEvent], send: Send, receive: Callable[[], Awaitable[Mapping[str, Any]]],
-    closing: asyncio.Event, request_id: str,
+    closing: asyncio.Event, request_id: str, stall_seconds: float | None = None,
 ) -> None:  # fmt: skip
     """Sends each event until the source ends. Raises Cut when the box drains, the reader stalls or the source fails."""
     gone = asyncio.ensure_future(_disconnected(receive))
     stop = asyncio.ensure_future(closing.wait())
+    writer = _Writer(send, {gone, stop}, STALL_SECONDS if stall_seconds is None else stall_seconds)
     try:
-        await _write(send, f"retry: {RETRY_MS}\n\n".encode())
-        await _pump(events, send, {gone, stop})
+        await writer.write(f"retry: {RETRY_MS}\n\n".encode())
+        await _pump(events, writer)
     except AdapterError as error:
-        await _write(send, encode(SentEvent("", "error", error.to_problem(request_id))))
+        await writer.write(encode(SentEvent("", "error", error.to_problem(request_id))))
         raise Cut from error
     except TimeoutError as error:
         _log.warning("stream closed: its reader stalled", request_id=request_id)
@@ -49,29 +50,46 @@ async def write_events(
         stop.cancel()
 
 
-async def _pump(events: AsyncIterator[SentEvent], send: Send, ends: set[asyncio.Future[Any]]) -> None:
+async def _pump(events: AsyncIterator[SentEvent], writer: "_Writer") -> None:
     upcoming = asyncio.ensure_future(anext(events, None))
     try:
         while True:
-            await asyncio.wait({upcoming, *ends}, timeout=PING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            if any(end.done() for end in ends):
+            await asyncio.wait({upcoming, *writer.ends}, timeout=PING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if writer.over:
                 raise Cut
             if not upcoming.done():
-                await _write(send, PING)
+                await writer.write(PING)
                 continue
             event = upcoming.result()
             if event is None:
                 return
-            await _write(send, encode(event))
+            await writer.write(encode(event))
             upcoming = asyncio.ensure_future(anext(events, None))
     finally:
         upcoming.cancel()
         await asyncio.wait({upcoming})
 
 
-async def _write(send: Send, data: bytes) -> None:
-    async with asyncio.timeout(STALL_SECONDS):
-        await send({"type": "http.response.body", "body": data, "more_body": True})
+class _Writer:
+    """To one reader, until one of `ends`."""
+
+    def __init__(self, send: Send, ends: set[asyncio.Future[Any]], stall_seconds: float) -> None:
+        self._send, self.ends, self._stall_seconds = send, ends, stall_seconds
+
+    @property
+    def over(self) -> bool:
+        return any(end.done() for end in self.ends)
+
+    async def write(self, data: bytes) -> None:
+        """Raises TimeoutError when the reader takes nothing for too long, Cut when it is over meanwhile."""
+        sending = asyncio.ensure_future(self._send({"type": "http.response.body", "body": data, "more_body": True}))
+        try:
+            await asyncio.wait({sending, *self.ends}, timeout=self._stall_seconds, return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done():
+                raise Cut if self.over else TimeoutError
+            sending.result()
+        finally:
+            sending.cancel()
 
 
 async def _disconnected(receive: Callable[[], Awaitable[Mapping[str, Any]]]) -> None:

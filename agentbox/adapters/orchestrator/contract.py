@@ -176,15 +176,18 @@ class Orchestrator(Protocol):
 
     Capabilities: `detached`, agents outlive their callers, and several callers share them; `limits.raise`, who holds scope
     admin may raise limits; `local`, they are processes of this box, whose drain ends them; `record`, the peer's own record of what became of agents is read through this class;
-    `denials`, so are its counts of what agents were refused.
+    `denials`, so are its counts of what agents were refused; `backpressure`, it holds output for an attached reader.
     """
 
     @property
     def capabilities(self) -> frozenset[str]: ...
 
-    async def spawn(self, spec: AgentSpec, *, request_id: str, stdin: bytes | None = None) -> AgentHandle:
+    async def spawn(
+        self, spec: AgentSpec, *, request_id: str, stdin: bytes | None = None, attached: bool = False
+    ) -> AgentHandle:
         """`stdin` is given to the first life as it reads, then closed, whatever becomes of the caller. None leaves a pipe
-        to `attach`."""
+        to `attach`. `attached`: who asks will `stream` its output as attached, and output waits for that reader from the
+        first byte."""
         ...
 
     async def list(self, flt: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[AgentInfo]: ...
@@ -202,7 +205,12 @@ class Orchestrator(Protocol):
         """`grace_s` None means the slot's `grace_seconds`."""
         ...
 
-    def stream(self, agent_id: str, *, since: int = 0, follow: bool = True) -> AsyncIterator[StreamItem]: ...
+    def stream(
+        self, agent_id: str, *, since: int = 0, follow: bool = True, attached: bool = False
+    ) -> AsyncIterator[StreamItem]:
+        """With `attached` the agent's output waits while this reader is behind, and some seconds after it left; without the
+        capability `backpressure`, and for every other reader, what was dropped is a `state` item."""
+        ...
 
     async def attach(self, handle: AgentHandle) -> Attachment: ...
 

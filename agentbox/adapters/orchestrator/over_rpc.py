@@ -48,8 +48,11 @@ class OverRpc(Adapter):
             return self.health_is("down", error.message)
         return self.health_is("ok", f"{self.peer} answers")
 
-    async def spawn(self, spec: AgentSpec, *, request_id: str, stdin: bytes | None = None) -> AgentHandle:
+    async def spawn(
+        self, spec: AgentSpec, *, request_id: str, stdin: bytes | None = None, attached: bool = False
+    ) -> AgentHandle:
         params = {"spec": spec.to_wire(), "request_id": request_id, "stdin": to_wire(stdin), **_caller()}
+        params |= self._attached(attached)
         return self._read(AgentHandle, await self._call("agent.spawn", params))
 
     async def list(self, flt: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[AgentInfo]:
@@ -72,8 +75,10 @@ class OverRpc(Adapter):
         params = {**handle.to_wire(), "grace_s": grace_s}
         return self._read(ExitRecord, await self._call("agent.terminate", params, grace + _SLACK_SECONDS))
 
-    async def stream(self, agent_id: str, *, since: int = 0, follow: bool = True) -> AsyncIterator[StreamItem]:
-        params = {"agent_id": agent_id, "since": since, "follow": follow}
+    async def stream(
+        self, agent_id: str, *, since: int = 0, follow: bool = True, attached: bool = False
+    ) -> AsyncIterator[StreamItem]:
+        params = {"agent_id": agent_id, "since": since, "follow": follow, **self._attached(attached)}
         subscription = await self._opened().subscribe("agent.stream", params, self._deadline(None))
         try:
             async with contextlib.aclosing(subscription.items()) as items:
@@ -121,6 +126,9 @@ class OverRpc(Adapter):
                     continue
         finally:
             subscription.close()
+
+    def _attached(self, attached: bool) -> dict[str, Any]:
+        return {"attached": True} if attached and "backpressure" in self.capabilities else {}
 
     async def _call(self, method: str, params: dict[str, Any], seconds: float | None = None) -> Any:
         return await self._opened().call(method, params, self._deadline(seconds))

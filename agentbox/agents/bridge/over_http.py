@@ -75,8 +75,11 @@ class HttpOrchestrator(Adapter):
             return self.health_is("down", error.message)
         return self.health_is("ok", "the host answers")
 
-    async def spawn(self, spec: AgentSpec, *, request_id: str, stdin: bytes | None = None) -> AgentHandle:
-        """The first handle of that request: its generation is 1, whatever became of the agent since."""
+    async def spawn(
+        self, spec: AgentSpec, *, request_id: str, stdin: bytes | None = None, attached: bool = False
+    ) -> AgentHandle:
+        """The first handle of that request: its generation is 1, whatever became of the agent since. No output waits
+        for a reader here (no capability `backpressure`)."""
         call = made.spawn_agent(spec.to_wire(), _key(request_id), stdin)
         info = AgentInfo.from_wire((await self._made(call, "spawn")).json())
         return AgentHandle(agent_id=info.handle.agent_id, generation=1)
@@ -101,7 +104,9 @@ class HttpOrchestrator(Adapter):
         found = await self._made(call, "terminate", seconds=(_GRACE if grace_s is None else grace_s) + _LATE)
         return ExitRecord.from_wire(found.json())
 
-    async def stream(self, agent_id: str, *, since: int = 0, follow: bool = True) -> AsyncIterator[StreamItem]:
+    async def stream(
+        self, agent_id: str, *, since: int = 0, follow: bool = True, attached: bool = False
+    ) -> AsyncIterator[StreamItem]:
         events = self._peer().events(
             "stream_agent", {"id": _id(agent_id)}, method="stream", query={"follow": str(follow).lower()},
             since=str(since) if since else "", patience=PATIENCE,

@@ -58,11 +58,16 @@ class Segment:
 
 
 class KindLog:
-    """Keeps at most `limit` bytes of files, and at most `most` items; 0 = any number. Items of one kind have growing cursors."""
+    """Keeps at most `limit` bytes of files, and at most `most` items; 0 = any number. Items of one kind have growing cursors.
+
+    `held` is the cursor up to which a reader has them: what follows it is kept beyond the limit, so whoever appends asks
+    whether it is `full` first. None: nobody reads, and the oldest is dropped.
+    """
 
     def __init__(self, folder: Path, kind: str, limit: int, most: int = 0) -> None:
         self.folder, self.kind, self.limit, self.most = folder, kind, limit, most
         self.segments: list[Segment] = []
+        self.held: int | None = None
         self._fd: int | None = None
 
     @property
@@ -84,6 +89,11 @@ class KindLog:
         """How many are kept."""
         return sum(segment.items for segment in self.segments)
 
+    @property
+    def full(self) -> bool:
+        """True while what a reader has not taken leaves no room."""
+        return self.held is not None and self.last > self.held and self.size >= self.limit
+
     def append(self, item: Stored) -> None:
         """Writes one item, and drops the oldest segments beyond the limit. Raises OSError; then nothing was written."""
         if self._fd is None or self._full(self.segments[-1], ITEM.size + len(item.data)):
@@ -94,10 +104,16 @@ class KindLog:
             os.ftruncate(self._fd, self.segments[-1].size)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.segments[-1].add(item)
+        self.trim()
+
+    def trim(self) -> None:
+        """Drops the oldest segments beyond the limit, but nothing that is held."""
         while len(self.segments) > 1 and (self.size > self.limit or 0 < self.most < self.items):
+            if self.held is not None and self.segments[0].last > self.held:
+                return
             oldest = self.segments.pop(0)
             oldest.dropped = True
-            oldest.path.unlink()
+            oldest.path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Lets go of the open file. A later append opens a new one."""

@@ -4,7 +4,7 @@ import asyncio
 import json
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from agentbox.adapters.orchestrator.contract import StreamKind
 from agentbox.agents.streams.kind import KindLog, Stored
 
 KINDS: tuple[StreamKind, ...] = ("stdout", "stderr", "state", "exit")
-_OUTPUT = ("stdout", "stderr")
+_OUTPUT: tuple[StreamKind, ...] = ("stdout", "stderr")
 EVENTS = 1024  # kept of `state`, and of `exit`, unless `limits.events_kept` says another number
 _EVENT_BYTES = 1 << 10  # for each of them, on average
 
@@ -26,6 +26,7 @@ class StreamLog:
         life = (events * _EVENT_BYTES, events)
         self.kinds = {kind: KindLog(folder, kind, *((limit,) if kind in _OUTPUT else life)) for kind in KINDS}
         self.closed = False
+        self.on_room: Callable[[], None] = _nobody  # called when what is full may not be any more
         self._at_the_end: int | None = None  # bytes, once closed
         self._next = 1
         self._changed = asyncio.Event()
@@ -60,6 +61,18 @@ class StreamLog:
         self._wake()
         return cursor
 
+    def full(self, kind: StreamKind) -> bool:
+        """True while output of that kind must wait for its reader."""
+        return self.kinds[kind].full
+
+    def hold(self, cursor: int | None) -> None:
+        """Keeps all output after `cursor`, which a reader has yet to take; None: by size alone."""
+        self._at_the_end = None
+        for kind in _OUTPUT:
+            self.kinds[kind].held = cursor
+            self.kinds[kind].trim()
+        self.on_room()
+
     def tell(self, kind: StreamKind, generation: int, what: Mapping[str, Any]) -> int:
         """An item of kind `state` or `exit`."""
         return self.append(kind, generation, json.dumps(what, sort_keys=True, separators=(",", ":")).encode())
@@ -89,3 +102,7 @@ class StreamLog:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def _nobody() -> None:
+    """Nothing waits for room."""

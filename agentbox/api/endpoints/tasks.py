@@ -40,5 +40,7 @@ async def logs(call: Call) -> EventStream:
     """An unknown task is 404, and a cursor that was trimmed 410, before any byte."""
     output, task_id = call.services.tasks.output, call.parameters["id"]
     since, follow = call.since(0) or 0, call.truth("follow", True)
-    await output.check(task_id, since)
-    return EventStream(output.follow(task_id, since, follow))
+    task, reader = await output.check(task_id, since), call.caller.principal
+    events = output.follow(task_id, since, follow, reader)
+    # An attached reader may take its time: the agent waits for it, and its time limit bounds both.
+    return EventStream(events, stall_seconds=task.timeout_s) if output.attached(task, reader) else EventStream(events)

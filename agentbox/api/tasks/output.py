@@ -1,13 +1,16 @@
 """What a task's reader gets: the output of its agent, then the task itself."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from agentbox.adapters.errors import AdapterError, CursorExpired
+from agentbox import clock
+from agentbox.adapters.errors import AdapterError, CursorExpired, NotFound
+from agentbox.adapters.orchestrator.contract import StreamItem
 from agentbox.api.reply import SentEvent
 from agentbox.api.tasks.run import RETRY_SECONDS, Run
 from agentbox.client.records import Task
@@ -28,12 +31,12 @@ class Output:
         self._show = show
         self._run_of = run_of
 
-    async def check(self, task_id: str, since: int) -> None:
-        """Raises NotFound for no task of ours, CursorExpired when output after `since` was dropped already."""
+    async def check(self, task_id: str, since: int) -> Task:
+        """The task. Raises NotFound for no task of ours, CursorExpired when output after `since` was dropped already."""
         task, run = await self._show(task_id), self._run_of(task_id)
         agent_id = run.agent_id if run else task.agent_id
         if agent_id is None:
-            return
+            return task
         try:
             async with aclosing(self._stream(agent_id, since, follow=False)) as items:
                 await anext(items, None)
@@ -41,16 +44,27 @@ class Output:
             raise
         except AdapterError as error:
             _log.info("output not checked", task_id=task_id, reason=error.message)
+        return task
 
-    async def follow(self, task_id: str, since: int, follow: bool) -> AsyncIterator[SentEvent]:
-        """The agent's output after `since`, then the task itself as an event `task` (when it has ended, or not to follow)."""
+    def attached(self, task: Task, reader: str) -> bool:
+        """Whether its output waits for that reader: who submitted it said so, and it runs."""
+        run = self._run_of(task.task_id)
+        return run is not None and run.entry.attached and task.creator == reader
+
+    async def follow(self, task_id: str, since: int, follow: bool, reader: str) -> AsyncIterator[SentEvent]:
+        """The agent's output after `since`, then the task itself as an event `task` (when it has ended, or not to follow).
+
+        `reader` reads it: the output waits for who submitted the task as attached.
+        """
         last = since
         while True:
             task, run = await self._show(task_id), self._run_of(task_id)
             if run is not None and follow:
                 await run.known_or_done()
+            ended = run is None and (not follow or task.final)
             if (agent_id := run.agent_id if run else task.agent_id) is not None:
-                async with aclosing(self._events(agent_id, last, follow)) as events:
+                items = self._stream(agent_id, last, follow=follow, attached=self.attached(task, reader))
+                async with aclosing(self._events(agent_id, last, items, ended)) as events:
                     async for event in events:
                         last = int(event.id)
                         yield event
@@ -62,20 +76,32 @@ class Output:
                 await _settle()
         yield SentEvent(str(last), "task", (await self._show(task_id)).to_wire())
 
-    async def _events(self, agent_id: str, since: int, follow: bool) -> Any:
-        """What the orchestrator has. When it is away, or knows the agent no more, that is all there is for now."""
+    async def _events(self, agent_id: str, last: int, items: Any, ended: bool) -> AsyncGenerator[SentEvent, None]:
+        """What the orchestrator has. While the task runs, that is all there is for now when it is away. Raises its error where
+        the task has `ended`, for the reader to come again; an agent that it knows no more is a cut."""
         try:
-            async with aclosing(self._stream(agent_id, since, follow=follow)) as items:
+            async with aclosing(items):
                 async for item in items:
                     yield SentEvent(str(item.cursor), item.kind, item.to_wire())
         except CursorExpired:
             raise
+        except NotFound:
+            yield _cut(last)
         except AdapterError as error:
+            if ended:
+                raise
             _log.info("output ends early", agent_id=agent_id, reason=error.message)
             await _settle()
 
-    def _stream(self, agent_id: str, since: int, *, follow: bool) -> Any:
-        return self._container.orchestrator.stream(agent_id, since=since, follow=follow)
+    def _stream(self, agent_id: str, since: int, *, follow: bool, attached: bool = False) -> Any:
+        return self._container.orchestrator.stream(agent_id, since=since, follow=follow, attached=attached)
+
+
+def _cut(cursor: int) -> SentEvent:
+    """What followed is not kept any more."""
+    said = json.dumps({"state": "truncated", "stream": "stdout"}, separators=(",", ":")).encode()
+    item = StreamItem(cursor=cursor, ts=clock.now(), generation=0, kind="state", data=said)
+    return SentEvent(str(cursor), "state", item.to_wire())
 
 
 async def _settle() -> None:

@@ -17,7 +17,8 @@ _REF = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # a UUID, as `a
 
 @record
 class TaskBody(Record):
-    """What a submitter states. `input` becomes the program's standard input; `timeout_s` is wall clock time."""
+    """What a submitter states. `input` becomes the program's standard input; `timeout_s` is wall clock time. `attached`: its
+    submitter reads its log, and output waits while that reader is behind."""
 
     spec: AgentSpec
     input: bytes | None = None
@@ -25,6 +26,7 @@ class TaskBody(Record):
     priority: Annotated[int, between(*PRIORITY)] = 5
     not_before: datetime | None = None
     dedup_key: Annotated[str | None, chars(most=MAX_TITLE)] = None
+    attached: bool = False
 
 
 def data_of(body: TaskBody, ref: str) -> dict[str, Any]:

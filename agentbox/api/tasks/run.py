@@ -196,11 +196,13 @@ class Run:
     async def _spawn(self) -> AdapterError | None:
         """Starts the agent, or finds the one that this request started before. The refusal, where it is one."""
         spec, orchestrator = AgentSpec.from_wire(self.entry.spec), self._container.orchestrator
-        request_id, stdin = self.entry.request_id or "", self.entry.stdin
+        request_id, stdin, attached = self.entry.request_id or "", self.entry.stdin, self.entry.attached
         scopes = frozenset({"admin"} if spec.workspace == "direct" else ())  # only who has it could submit such a task
         try:
             with calling(replace(current(), scopes=scopes)):
-                handle = await self._insist(lambda: orchestrator.spawn(spec, request_id=request_id, stdin=stdin))
+                handle = await self._insist(
+                    lambda: orchestrator.spawn(spec, request_id=request_id, stdin=stdin, attached=attached)
+                )
         except AdapterError as refusal:
             return refusal
         await self._remember(agent_id=handle.agent_id, generation=handle.generation)

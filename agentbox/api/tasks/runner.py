@@ -287,4 +287,4 @@ def _entry(body: TaskBody) -> Entry:
     limits = replace(body.spec.limits, wall_seconds=min(wall, body.timeout_s) if wall else body.timeout_s)
     spec = replace(body.spec, limits=limits, stdin="null" if body.input is None else "pipe")
     given = None if body.input is None else base64.b64encode(body.input).decode("ascii")
-    return Entry(ref=uuid7(), spec=spec.to_wire(), timeout_s=body.timeout_s, input=given)
+    return Entry(ref=uuid7(), spec=spec.to_wire(), timeout_s=body.timeout_s, input=given, attached=body.attached)

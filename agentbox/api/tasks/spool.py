@@ -28,6 +28,7 @@ class Entry:
     spec: dict[str, Any]
     timeout_s: float
     input: str | None = None  # base64
+    attached: bool = False  # its submitter reads its log
     task_id: str | None = None
     lease_id: str | None = None
     request_id: str | None = None

@@ -26,6 +26,7 @@ CONFINED = (
 )
 DECLARED = "confined by the kernel as the manifest has this agent; what that does not stop: docs/security.md"
 OPEN = "confined by the kernel to its files and processes, its network is open; docs/security.md"
+DROPPED = "some of the output is missing here: the box does not keep it any more"
 FAILED_ITSELF = 125
 TIMED_OUT = 124
 BY_SIGNAL = 128
@@ -36,7 +37,8 @@ _RETRY_SECONDS = 0.2
 @click.command(
     name="run",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    epilog="Exit code: the command's own; 128 + n when signal n ended it, 124 at the time limit, 125 when agentbox failed.",
+    epilog="Exit code: the command's own; 128 + n when signal n ended it, 124 at the time limit, 125 when agentbox failed or "
+    "output was lost.",
 )
 @click.option("--agent", default="", metavar="NAME", help="Run this agent of the manifest, with its own command.")
 @click.option("--profile", default="", metavar="P", help="Profile of the agent. [default: sandboxed, or that of NAME]")
@@ -80,7 +82,7 @@ def command(
         cli.out.error(f"agentbox: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
         return FAILED_ITSELF
     _finish(cli, task, sink, reader.review)
-    return exit_code(task)
+    return FAILED_ITSELF if reader.lost else exit_code(task)
 
 
 def _submit(client: BoxClient, spec: Mapping[str, Any], timeout_s: float, stdin: bytes | None) -> str:
@@ -94,7 +96,7 @@ def _submit(client: BoxClient, spec: Mapping[str, Any], timeout_s: float, stdin:
     key, deadline, sent = f"run:{uuid7()}", time.monotonic() + _PATIENCE_SECONDS, False
     while True:
         try:
-            return client.submit_task(spec, timeout_s=timeout_s, input=stdin, dedup_key=key).task_id
+            return client.submit_task(spec, timeout_s=timeout_s, input=stdin, dedup_key=key, attached=True).task_id
         except BoxUnreachable as error:
             sent = sent or not isinstance(error.__cause__, ConnectError)
             if not sent or time.monotonic() > deadline:
@@ -155,15 +157,17 @@ def _follow(cli: Cli, client: BoxClient, reader: _Reader) -> Task:
 
 
 class _Reader:
-    """The log of one task; reading goes on where it was left. `review`: what the log said that its agent changed."""
+    """The log of one task; reading goes on where it was left. `review`: what the log said that its agent changed; `lost`:
+    that some of the output is not in it, which is told on stderr."""
 
     def __init__(self, client: BoxClient, task_id: str, sink: Sink) -> None:
         self._client, self.task_id, self._sink = client, task_id, sink
         self._cursor = 0
         self.review: Mapping[str, Any] | None = None
+        self.lost = False
 
     def read(self) -> Task:
-        """The finished task. Output that the box no longer had is told on stderr."""
+        """The finished task."""
         from agentbox.client import ApiError
 
         while True:
@@ -172,7 +176,7 @@ class _Reader:
             except ApiError as error:
                 if error.code != "cursor-expired":
                     raise
-                _say_dropped()
+                self._lose(DROPPED)
                 self._cursor = int(error.problem["oldest"])
 
     def _read_on(self) -> Task:
@@ -191,11 +195,13 @@ class _Reader:
         if said.get("state") == "review":
             self.review = {name: value for name, value in said.items() if name != "state"}
         elif said.get("state") == "truncated":
-            _say_dropped()
+            self._lose(DROPPED)
+        elif said.get("state") == "unkept":
+            self._lose(f"{said.get('bytes')} bytes of output were lost: the box could not store them")
 
-
-def _say_dropped() -> None:
-    print("agentbox: output came faster than it was read; some was dropped here", file=sys.stderr, flush=True)
+    def _lose(self, what: str) -> None:
+        self.lost = True
+        print(f"agentbox: {what}", file=sys.stderr, flush=True)
 
 
 def _finish(cli: Cli, task: Task, sink: Sink, review: Mapping[str, Any] | None) -> None:

@@ -91,11 +91,14 @@ def stop(cli: Cli, task_id: str) -> None:
 @click.pass_obj
 def logs(cli: Cli, follow: bool, task_id: str) -> None:
     """Output of a task, as far as the box has kept it."""
+    from agentbox.cli.commands.run import DROPPED
     from agentbox.client import Task
 
     with cli.client() as client:
         for item in client.task_logs(task_id, follow=follow):
-            if not isinstance(item, Task) and item.kind in ("stdout", "stderr"):
+            if not isinstance(item, Task) and item.kind == "state" and b'"truncated"' in item.data:
+                cli.out.note(f"agentbox: {DROPPED}")
+            elif not isinstance(item, Task) and item.kind in ("stdout", "stderr"):
                 stream = sys.stdout if item.kind == "stdout" else sys.stderr
                 stream.buffer.write(item.data)
                 stream.buffer.flush()

@@ -1,0 +1,59 @@
+"""Readers that an agent's output waits for: nothing that one of them has not taken is dropped."""
+
+import asyncio
+
+from agentbox.agents.streams.log import StreamLog
+
+GRACE_SECONDS = 15.0  # for the reader to come, and to come again after its connection broke
+
+
+class AttachedReaders:
+    """Of one log. While there is one, its output is kept from where the slowest of them is; `grace` seconds after the last
+    one left, it is kept by size alone."""
+
+    def __init__(self, log: StreamLog, grace: float = GRACE_SECONDS) -> None:
+        self._log, self._grace = log, grace
+        self._positions: dict[object, int] = {}
+        self._release: asyncio.TimerHandle | None = None
+
+    def attach(self, position: int) -> "AttachedReader":
+        """One more, which has everything up to the cursor `position`."""
+        if self._release is not None:
+            self._release.cancel()
+        reader = AttachedReader(self)
+        self.advance(reader, position)
+        return reader
+
+    def advance(self, reader: "AttachedReader", position: int) -> None:
+        """It has everything up to there."""
+        self._positions[reader] = position
+        self._log.hold(min(self._positions.values()))
+
+    def leave(self, reader: "AttachedReader") -> None:
+        """The last place of the last one is kept for a while: it may come again. Idempotent."""
+        self._positions.pop(reader, None)
+        if self._positions:
+            self._log.hold(min(self._positions.values()))
+        else:
+            self.wait()
+
+    def wait(self) -> None:
+        """What is held stays so until one comes, or the grace is over."""
+        if self._release is not None:
+            self._release.cancel()
+        if self._positions:
+            return
+        self._release = asyncio.get_running_loop().call_later(self._grace, self._log.hold, None)
+
+
+class AttachedReader:
+    """One of them."""
+
+    def __init__(self, readers: AttachedReaders) -> None:
+        self._readers = readers
+
+    def advance(self, position: int) -> None:
+        self._readers.advance(self, position)
+
+    def leave(self) -> None:
+        self._readers.leave(self)
