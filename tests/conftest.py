@@ -1,10 +1,30 @@
 """What holds in every suite."""
 
+from __future__ import annotations
+
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["sampling", "scheduling"]
 settings.register_profile("any-pace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-pace")  # a property is about values; a bound on time has a test of its own
+
+# A run in the background or under nohup inherits ignored signals, and so would every program that a test interrupts.
+_DEFAULTS = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGHUP: signal.SIG_DFL,
+    signal.SIGQUIT: signal.SIG_DFL,
+    signal.SIGTERM: signal.SIG_DFL,
+}
+
+
+def pytest_configure() -> None:
+    for number, default in _DEFAULTS.items():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, default)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _DEFAULTS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,65 +2,54 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
-from xml.etree import ElementTree
 
 import click
 
 from agentbox.canonical import file_sha256
 from agentbox.cli.context import Cli
+from agentbox.cli.output import counted
 from agentbox.cli.stages.tools import install_test_tools
+from agentbox.cli.suites import report
+from agentbox.cli.suites.catalogue import SUITES, Suite, lanes, timed_suite, with_options
+from agentbox.cli.suites.running import Runner
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import CHECKOUT
 
+FOLDER = CHECKOUT / "build" / "tests"
+RESULTS = FOLDER / "results.json"
+DURATIONS = CHECKOUT / "tests" / "durations.json"
+
 
 @dataclass(frozen=True)
-class Suite:
-    """One part of the whole: commands run from the checkout, all of which must exit 0."""
+class Wish:
+    """What was asked for beside the names of suites."""
 
-    name: str
-    commands: tuple[tuple[str, ...], ...]
-    options: tuple[str, ...] = ()
-    containers: bool = False
-
-
-_SHARED: Final = ("-n", "3", "--dist", "loadfile")
-"""These tests mostly wait; a file's boxes and servers stay in one process."""
-
-
-def _pytest(*folders: str) -> tuple[str, ...]:
-    return ("-m", "pytest", "-q", *folders)
-
-
-SUITES = (
-    Suite("lint", (("-m", "ruff", "check", "."), ("-m", "ruff", "format", "--check", "."), ("-m", "mypy", "agentbox"))),
-    Suite("unit", (_pytest(*_SHARED, "tests/unit", "tests/rules", "tests/golden", "tests/meta", "tests/api"),)),
-    Suite("contract", (_pytest(*_SHARED, "tests/contract", "tests/mesh"),)),
-    Suite("nix", (_pytest("tests/nix"),), containers=True),
-    Suite("runtime", (_pytest("tests/runtime-contract"),), containers=True),
-    Suite("features", (_pytest("tests/features"),), containers=True),
-    Suite("stories", (_pytest("tests/stories"),)),
-    Suite("e2e", (_pytest("tests/e2e"),), containers=True),
-)
+    full: bool
+    seed: str | None
+    slowest: int
+    store_durations: bool
 
 
 @click.command(name="test")
 @click.argument("names", nargs=-1, type=click.Choice([suite.name for suite in SUITES] + ["all"]))
+@click.option("--full", is_flag=True, help="Every case of every matrix, not a sample of the large ones.")
+@click.option("--seed", metavar="TEXT", help="Which sample of the large matrices.  [default: the commit]")
+@click.option("--slowest", type=click.IntRange(0), default=0, metavar="N", help="Name the N slowest tests at the end.")
+@click.option("--store-durations", is_flag=True, help="Write tests/durations.json, by which files are spread.")
 @click.option("--all", "every", is_flag=True, help="Suite features: try each, not only a small one, and keep the rows.")
 @click.option("--feature", "some", multiple=True, metavar="NAME", help="Suite features: try this one; repeatable.")
 @click.option("--container", is_flag=True, help="Suite stories: in a container too.")
 @click.option("--yes", "-y", is_flag=True, help="Consent to installing the Debian packages that the suites need.")
 @click.pass_obj
-def command(cli: Cli, names: tuple[str, ...], every: bool, some: tuple[str, ...], container: bool, yes: bool) -> int:
+def command(
+    cli: Cli, names: tuple[str, ...], full: bool, seed: str | None, slowest: int, store_durations: bool, every: bool,
+    some: tuple[str, ...], container: bool, yes: bool,
+) -> int:  # fmt: skip
     """Run the test suites NAMES (default: all). Exit 1 if one fails.
 
     lint: style, types, layers. unit: fast. contract: every adapter against its clauses, meshes. nix: builds. runtime: real
@@ -70,19 +59,22 @@ def command(cli: Cli, names: tuple[str, ...], every: bool, some: tuple[str, ...]
     stories: two agent CLIs of different makers, fetched by npm, at work in a box (a minute); --container builds an image
     with both and tells it all there, as root (six to ten minutes, 4 GB of free disk).
     e2e: the commands as an operator types them: a real package's own test suite, disasters, kills, interrupts.
+
+    Suites with containers run one after the other, beside those without; tests with a bound of wall-clock time run last and
+    alone. build/tests has each suite's output and report, and results.json.
     """
-    chosen = [suite for suite in SUITES if suite.name in names or "all" in names or not names]
+    sampling = (*(["--full"] if full else []), *([f"--sample-seed={seed}"] if seed else []))
     more = {"features": _features(every, some), "stories": ("--container",) if container else ()}
-    chosen = [replace(suite, options=more.get(suite.name, ())) for suite in chosen]
+    chosen = [
+        with_options(suite, *sampling, *more.get(suite.name, ()))
+        for suite in SUITES
+        if suite.name in names or "all" in names or not names
+    ]
     _install_requirements()
-    if any(suite.name != "lint" for suite in chosen):
+    if any(suite.folders for suite in chosen):
         install_test_tools(cli, containers=container or any(suite.containers for suite in chosen), yes=yes)
-    results = [_run(suite) for suite in chosen]
-    for result in results:
-        cli.out.line(f"{result.suite:<10} {'passed' if result.passed else 'FAILED':<8} {result.seconds:7.1f} s")
-        for line in result.failed:
-            cli.out.line(f"  {line}")
-    cli.out.document([vars(result) for result in results])
+    results = _run(cli, chosen, sampling)
+    _report(cli, results, Wish(full, seed, slowest, store_durations))
     return ExitCode.DONE if all(result.passed for result in results) else ExitCode.BAD
 
 
@@ -90,57 +82,39 @@ def _features(every: bool, some: tuple[str, ...]) -> tuple[str, ...]:
     return (*(["--every-feature", "-vv"] if every else []), *(f"--feature={name}" for name in some))
 
 
-@dataclass(frozen=True)
-class Result:
-    """What became of a suite; `failed` are its tests that did, each with the first line of why."""
+def _run(cli: Cli, chosen: Sequence[Suite], sampling: Sequence[str]) -> list[report.Result]:
+    def ended(result: report.Result) -> None:
+        if result.output is not None:
+            cli.out.note(f"\n{result.suite}\n{result.output.read_text(errors='replace')}")
+        cli.out.note(result.row)
 
-    suite: str
-    passed: bool
-    seconds: float
-    failed: list[str]
-
-
-def _run(suite: Suite) -> Result:
-    started = time.monotonic()
-    calls = [[sys.executable, *words, *suite.options] for words in suite.commands]
-    if suite.name == "lint":
-        calls.append([str(Path(sys.executable).with_name("lint-imports"))])
-    with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "told.xml"
-        codes = [_ended([*call, *_reports(call, told)]) for call in calls]
-        failed = _failed(told) if told.exists() else []
-    return Result(suite.name, not any(codes), time.monotonic() - started, failed)
+    runner = Runner(FOLDER, ended)
+    results = runner.run(lanes(chosen))
+    if (timed := timed_suite(chosen)) is not None:
+        results += runner.run([[with_options(timed, *sampling)]])
+    return results
 
 
-def _reports(call: Sequence[str], told: Path) -> tuple[str, ...]:
-    return (f"--junit-xml={told}", "-o", "junit_family=xunit1") if "pytest" in call else ()
-
-
-def _failed(told: Path) -> list[str]:
-    """From pytest's report: they are to be found below a log of thousands of lines."""
-    return [
-        f"{case.get('file')}::{case.get('name')}: {(fault.get('message') or '').partition(chr(10))[0]}"
-        for case in ElementTree.parse(told).iter("testcase")
-        for fault in (*case.findall("failure"), *case.findall("error"))
-    ]
-
-
-def _ended(call: Sequence[str]) -> int:
-    """The exit code. The suite has a session of its own: whatever interrupts this command interrupts all of the suite
-    once, which then removes its boxes, and is waited for."""
-    interrupted = False
-    suite = subprocess.Popen(call, cwd=CHECKOUT, start_new_session=True)
-    while True:
-        try:
-            code = suite.wait()
-        except KeyboardInterrupt:
-            interrupted = True
-            os.killpg(suite.pid, signal.SIGINT)
-        else:
-            break
-    if interrupted:
-        raise KeyboardInterrupt
-    return code
+def _report(cli: Cli, results: Sequence[report.Result], wish: Wish) -> None:
+    """The table, and below it what failed, was skipped and took longest; the same as JSON, kept and, if asked, shown."""
+    cli.out.line(report.HEADINGS)
+    for result in results:
+        cli.out.line(result.row)
+    for title, lines in (
+        ("failed", [line for result in results for line in result.failed]),
+        ("skipped: this machine does not give what their subject needs", [line for result in results for line in result.skipped]),
+        ("slowest", [f"{case.seconds:7.1f} s  {case.place}" for case in report.slowest(results, wish.slowest)]),
+    ):  # fmt: skip
+        if lines:
+            cli.out.line(f"{title}:")
+        for line in lines:
+            cli.out.line(f"  {line}")
+    document = [result.document() for result in results]
+    report.write_json(RESULTS, document)
+    if wish.store_durations:
+        report.write_json(DURATIONS, {**report.known_durations(DURATIONS), **report.durations(results)})
+        cli.out.note(f"wrote {counted(len(report.durations(results)), 'duration')}")
+    cli.out.document(document)
 
 
 def _install_requirements() -> None:

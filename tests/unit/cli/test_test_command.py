@@ -1,5 +1,6 @@
-"""`agentbox test` and the suites it starts."""
+"""`agentbox test`: the suites that it runs, beside each other, and what it reports."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.cli.commands.test import Suite, _run
+from agentbox.cli.suites import report
+from agentbox.cli.suites.catalogue import SUITES, Suite, lanes, timed_suite
+from agentbox.cli.suites.running import Runner
+from agentbox.settings import CHECKOUT
 
 # A suite that takes longer to clean up than a command that is merely killed would give it.
 SUITE = """
@@ -24,38 +28,131 @@ finally:
     cleared.touch()
 """
 COMMAND = """
-import sys
-from agentbox.cli.commands.test import _ended
+import pathlib, sys
+from agentbox.cli.suites.catalogue import Suite
+from agentbox.cli.suites.running import Runner
 from agentbox.engine.interrupts import same_for_all
 same_for_all()
+folder = pathlib.Path(sys.argv[1])
+lanes = [[Suite(name, programs=(("python", *sys.argv[2:], str(folder / f"{name}-begun"), str(folder / f"{name}-cleared")),))]
+         for name in ("one", "two")]
 try:
-    _ended(sys.argv[1:])
+    Runner(folder / "reports", lambda result: None).run(lanes)
 except KeyboardInterrupt:
     sys.exit(130)
+"""
+SHOW_IGNORED = (
+    "import sys; print(next(line for line in open('/proc/self/status') if line.startswith('SigIgn')).split()[1])"
+)
+RUN = """
+import pathlib, sys
+from agentbox.cli.suites.catalogue import Suite
+from agentbox.cli.suites.running import Runner
+Runner(pathlib.Path(sys.argv[1]), lambda result: None).run([[Suite("one", programs=(("python", "-c", sys.argv[2]),))]])
 """
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupted_suite_clears_up_first(tmp_path: Path, number: signal.Signals) -> None:
-    """It is told once, however the command was interrupted, and waited for."""
-    os.mkfifo(tmp_path / "begun")
-    call = [sys.executable, "-c", SUITE, str(tmp_path / "begun"), str(tmp_path / "cleared")]
-    with subprocess.Popen([sys.executable, "-c", COMMAND, *call]) as command:
-        assert (tmp_path / "begun").read_text() == "now"
+def test_interrupted_suites_clear_up_first(tmp_path: Path, number: signal.Signals) -> None:
+    """Each lane's is told once, however the command was interrupted, and waited for."""
+    for name in ("one", "two"):
+        os.mkfifo(tmp_path / f"{name}-begun")
+    argv = [sys.executable, "-c", COMMAND, str(tmp_path), "-c", SUITE]
+    with subprocess.Popen(argv) as command:
+        for name in ("one", "two"):
+            assert (tmp_path / f"{name}-begun").read_text() == "now"
         command.send_signal(number)
         assert command.wait(30) == 130
-    assert (tmp_path / "cleared").exists()
+    for name in ("one", "two"):
+        assert (tmp_path / f"{name}-cleared").exists()
 
 
-def test_what_failed_is_named_at_the_end(tmp_path: Path) -> None:
-    """A test that fails and one whose fixture does; one that passes is not named."""
+def test_ignored_signals_are_not_inherited(tmp_path: Path) -> None:
+    """Started in the background or under nohup, the command's suites have the default of INT, HUP and QUIT."""
+    words = ["sh", "-c", 'trap "" INT HUP QUIT TERM; exec "$@"', "sh", sys.executable, "-c"]
+    ran = subprocess.run([*words, RUN, str(tmp_path), SHOW_IGNORED], capture_output=True, text=True, check=True)
+    plain = subprocess.run([*words, SHOW_IGNORED], capture_output=True, text=True, check=True)
+    ignored = {1 << number - 1 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)}
+    assert all(int(plain.stdout, 16) & bit for bit in ignored)
+    assert not any(int(ran.stdout, 16) & bit for bit in ignored)
+
+
+def test_pytest_restores_ignored_signals(tmp_path: Path) -> None:
+    """A run of pytest itself, with INT, HUP and QUIT ignored, starts programs that a signal ends."""
+    words = [
+        "sh",
+        "-c",
+        'trap "" INT HUP QUIT; exec "$@"',
+        "sh",
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+    ]
+    own = f"{Path(__file__)}::test_programs_of_this_suite_obey_signals"
+    done = subprocess.run([*words, own], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_programs_of_this_suite_obey_signals() -> None:
+    """None of INT, HUP and QUIT is ignored in a program that a test starts."""
+    shown = subprocess.run([sys.executable, "-c", SHOW_IGNORED], capture_output=True, text=True, check=True)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        assert not int(shown.stdout, 16) & 1 << number - 1, number.name
+
+
+def test_what_failed_or_was_skipped_is_named_at_the_end(tmp_path: Path) -> None:
+    """A test that fails, one whose fixture does and one that is skipped, each with why; timed ones are not in it."""
     (tmp_path / "test_three.py").write_text(
         "import pytest\n@pytest.fixture\ndef broken(): raise ValueError('no server')\n"
         "def test_holds(): assert True\ndef test_fails(): assert 1 == 2, 'one is not two'\ndef test_errs(broken): pass\n"
+        "@pytest.mark.skip(reason='this machine has no moon')\ndef test_moon(): pass\n"
+        "@pytest.mark.timed\ndef test_soon(): pass\n"
     )
-    result = _run(Suite("three", (("-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)),)))
+    seen: list[str] = []
+    suite = Suite("three", (str(tmp_path),), options=("-p", "no:cacheprovider", "-o", "markers=timed"))
+    (result,) = Runner(tmp_path, lambda result: seen.append(result.suite)).run([[suite]])
     assert not result.passed
+    assert seen == ["three"]
     errs, fails = sorted(result.failed)
     assert "test_three.py::test_errs: " in errs
     assert "no server" in errs
     assert "test_three.py::test_fails: AssertionError: one is not two" in fails
+    (skipped,) = result.skipped
+    assert skipped.endswith("test_three.py::test_moon: this machine has no moon")
+    assert result.row.split() == ["three", "FAILED", *result.row.split()[2:3], "1", "2", "1"]
+    assert json.loads(json.dumps(result.document()))["failed"] == result.failed
+    assert [file for file in report.durations([result]) if file.endswith("test_three.py")] in (
+        [],
+        [result.cases[0].file],
+    )
+
+
+def test_each_folder_of_tests_is_in_one_suite() -> None:
+    """None is forgotten, none runs twice."""
+    named = sorted(folder for suite in SUITES for folder in suite.folders)
+    holding = {
+        f"tests/{path.relative_to(CHECKOUT / 'tests').parts[0]}" for path in (CHECKOUT / "tests").rglob("test_*.py")
+    }
+    assert named == sorted(holding)
+
+
+def test_containers_are_one_lane() -> None:
+    """Their names and ports are fixed: no two such suites run beside each other."""
+    of_containers = [lane for lane in lanes(SUITES) if any(suite.containers for suite in lane)]
+    assert [suite.name for lane in of_containers for suite in lane] == [s.name for s in SUITES if s.containers]
+    assert len(of_containers) == 1
+
+
+def test_timed_tests_have_a_suite_of_their_own() -> None:
+    """Every file with the mark is in it, whatever suite it is of; a suite without one has none."""
+    timed = timed_suite(SUITES)
+    assert timed is not None
+    marked = subprocess.run(
+        ["git", "grep", "-l", "-F", "@pytest.mark.timed", "--", "tests/*test_*.py"],
+        cwd=CHECKOUT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert set(marked.stdout.split()) <= set(timed.folders)
+    assert timed_suite([suite for suite in SUITES if suite.name == "lint"]) is None

@@ -1,0 +1,69 @@
+"""Large matrices run as a sample unless `--full` is given. The sample follows from a seed, which the report names."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from collections import defaultdict
+
+import pytest
+
+from agentbox.settings import CHECKOUT
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="Every case of a test that is marked `sampled`.")
+    parser.addoption("--sample-seed", metavar="TEXT", help="Which sample of them; without it the commit decides.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The seed, before processes are started that share it."""
+    if config.option.sample_seed is None:
+        head = ["git", "-C", str(CHECKOUT), "rev-parse", "--short=12", "HEAD"]
+        done = subprocess.run(head, capture_output=True, text=True, check=False)
+        config.option.sample_seed = done.stdout.strip() or "no-commit"
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    if config.option.full:
+        return "sample: none, every case runs"
+    return f"sample: --sample-seed={config.option.sample_seed} (--full runs every case)"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the sample of each mark in `items`. What was named on the command line itself is never left out."""
+    if config.option.full or config.option.keyword or any("::" in word for word in config.args):
+        return
+    families: defaultdict[tuple[str, ...], list[pytest.Item]] = defaultdict(list)
+    shares: dict[tuple[str, ...], int] = {}
+    for item in items:
+        if (found := _family(item)) is not None:
+            family, shares[found[0]] = found
+            families[family].append(item)
+    seed = config.option.sample_seed
+    left_out = {
+        item.nodeid
+        for family, members in families.items()
+        for item in sorted(members, key=lambda item: _rank(seed, item.nodeid))[-(-len(members) // shares[family]) :]
+    }
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+        items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def _family(item: pytest.Item) -> tuple[tuple[str, ...], int] | None:
+    """What an item is sampled with, and one in how many of them runs. A class's mark is about the tests that the class
+    inherits: those that it defines itself are its own, and all run."""
+    for node, mark in item.iter_markers_with_node("sampled"):
+        if isinstance(node, pytest.Class) and item.originalname in vars(node.obj):  # type: ignore[attr-defined]
+            continue
+        name = node.nodeid.partition("[")[0]
+        each = mark.kwargs.get("each", ())
+        values = [str(item.callspec.params[key]) for key in each]  # type: ignore[attr-defined]
+        return (name, *values), int(mark.args[0])
+    return None
+
+
+def _rank(seed: str, name: str) -> str:
+    return hashlib.sha256(f"{seed} {name}".encode()).hexdigest()

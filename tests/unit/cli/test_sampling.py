@@ -1,0 +1,73 @@
+"""How tests are sampled and spread: by a seed that is named, at least one of each family, the heaviest file first."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scheduling import HeaviestFirst
+
+from agentbox.settings import CHECKOUT
+
+TESTS = """
+import pytest
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("n", range(40))
+def test_many(n): pass
+@pytest.mark.sampled(8, each=("engine",))
+@pytest.mark.parametrize("engine", ["docker", "process"])
+@pytest.mark.parametrize("n", range(3))
+def test_engines(n, engine): pass
+def test_unmarked(): pass
+class Suite:
+    def test_a(self): pass
+    def test_b(self): pass
+    def test_c(self): pass
+@pytest.mark.sampled(3)
+class TestElsewhere(Suite):
+    def test_own(self): pass
+class TestWhole(Suite): pass
+"""
+
+
+@pytest.fixture
+def matrix(tmp_path: Path) -> Path:
+    made = tmp_path / "test_matrix.py"
+    made.write_text(TESTS)
+    return made
+
+
+def collected(matrix: Path, *words: str, of: str = "") -> list[str]:
+    """The names of what would run."""
+    argv = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "sampling", "-p", "no:cacheprovider"]
+    env = {**os.environ, "PYTHONPATH": str(CHECKOUT / "tests" / "tools")}
+    marks = ["-o", "markers=sampled", f"--rootdir={matrix.parent}"]
+    done = subprocess.run([*argv, *marks, *words, f"{matrix}{of}"], env=env, capture_output=True, text=True, check=True)
+    return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+
+
+def test_a_sample_is_of_its_seed_and_leaves_no_family_out(matrix: Path) -> None:
+    """One in eight cases; one for each engine; one in three of what a class inherits, all that is its own."""
+    found = collected(matrix, "--sample-seed=a")
+    assert found == collected(matrix, "--sample-seed=a")
+    assert found != collected(matrix, "--sample-seed=b")
+    assert len([name for name in found if "test_many" in name]) == 5
+    assert sorted(name.partition("-")[2] for name in found if "test_engines" in name) == ["docker]", "process]"]
+    assert len([name for name in found if name.startswith("TestElsewhere")]) == 2
+    assert {"test_unmarked", "TestElsewhere::test_own", "TestWhole::test_a", "TestWhole::test_b"} <= set(found)
+
+
+def test_everything_runs_when_it_is_asked_for(matrix: Path) -> None:
+    """With `--full`, with `-k`, or named itself."""
+    assert len(collected(matrix, "--full")) == 40 + 6 + 1 + 4 + 3
+    assert len(collected(matrix, "-k", "test_many")) == 40
+    assert len(collected(matrix, of="::test_many")) == 40
+
+
+def test_the_heaviest_file_is_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its stored seconds; a file that has none, by its number of tests."""
+    monkeypatch.setattr(HeaviestFirst, "_seconds", {"light.py": 1.0, "heavy.py": 9.0})
+    scheduler = object.__new__(HeaviestFirst)
+    scheduler.workqueue = {"light.py": {}, "heavy.py": {}, "new.py": dict.fromkeys(map(str, range(20)))}
+    assert sorted(scheduler.workqueue, key=scheduler._cost, reverse=True) == ["heavy.py", "new.py", "light.py"]
