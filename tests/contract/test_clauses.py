@@ -1,6 +1,8 @@
 """Each clause of slots.md, and O19 (ADR 0026), that belongs to a shipped class has a test, and each test of a suite cites a clause."""
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 
@@ -80,3 +82,17 @@ def test_no_test_cites_an_unknown_clause():
     """The clauses end where slots.md ends."""
     known = {f"{letter}{number:02d}" for letter, last in LAST.items() for number in range(1, last + 1)}
     assert set().union(*(cited(suite) for suite in SUITES.values())) <= known
+
+
+@pytest.mark.parametrize("suite", [BeadsContract, MemoryContract, PodsContract, EventsContract, OrchestratorContract])
+def test_each_suite_runs_whole_by_default(suite):
+    """At least one implementation is not sampled, so that each clause is tried on it by every run."""
+    classes = [
+        node
+        for path in Path(__file__).parent.glob("test_*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and suite.__name__ in [ast.unparse(base) for base in node.bases]
+    ]
+    whole = [node.name for node in classes if "sampled" not in "".join(map(ast.unparse, node.decorator_list))]
+    assert whole
+    assert len(whole) < len(classes), "the mark is not found"

@@ -1,5 +1,6 @@
 """events external-http keeps the contract of the slot while it delivers to the API of another box."""
 
+import pytest
 import pytest_asyncio
 
 from agentbox.testing.contracts.events import EventsContract
@@ -19,5 +20,6 @@ async def adapter(store):
     return await store.open()
 
 
+@pytest.mark.sampled(4)
 class TestExternalHttp(EventsContract):
     pass

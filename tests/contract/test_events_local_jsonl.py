@@ -32,10 +32,12 @@ class TestLocalJsonl(EventsContract):
     fsync = "group"
 
 
+@pytest.mark.sampled(4)
 class TestAlways(EventsContract):
     fsync = "always"
 
 
+@pytest.mark.sampled(4)
 class TestInterval(EventsContract):
     fsync = "interval"
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 import pytest_asyncio
 
 from agentbox.client.aio import AsyncBoxClient
@@ -24,6 +25,7 @@ async def adapter(store):
     return await store.open()
 
 
+@pytest.mark.sampled(4)
 class TestOfASession(EventsContract):
     async def test_V16_records_stand_in_the_journal_of_the_host(self, store, adapter):
         """In order, once, with the box that they are of; reserved types too, for they are B's own."""

@@ -53,6 +53,7 @@ async def adapter(store):
     return await store.open()
 
 
+@pytest.mark.sampled(4)
 class TestOverHttp(AppendClauses, ReadClauses, ReceivedClauses, CommonContract):
     contract = Events
     calls = EventsContract.calls

@@ -1,5 +1,6 @@
 """memory local-sqlite keeps the contract of the slot through the HTTP API too, reached by the routes that any client uses."""
 
+import pytest
 import pytest_asyncio
 
 from agentbox.testing.contracts.memory import OPTIONS, MemoryContract
@@ -22,5 +23,6 @@ async def adapter(store):
     return await store.open()
 
 
+@pytest.mark.sampled(4)
 class TestOverHttp(MemoryContract):
     pass

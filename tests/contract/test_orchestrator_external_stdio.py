@@ -134,5 +134,6 @@ async def lab(tmp_path):
     await made.close()
 
 
+@pytest.mark.sampled(4)
 class TestExternalStdio(OrchestratorContract):
     pass

@@ -77,6 +77,7 @@ async def lab(tmp_path):
     await made.close()
 
 
+@pytest.mark.sampled(4)
 class TestForwarded(OrchestratorContract):
     pass
 

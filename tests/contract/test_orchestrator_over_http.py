@@ -44,5 +44,6 @@ async def lab(tmp_path):
     await made.close()
 
 
+@pytest.mark.sampled(4)
 class TestOverHttp(OrchestratorContract):
     pass

@@ -1,5 +1,6 @@
 """pods local-fs keeps the contract of the slot through the HTTP API too, reached by the routes that any client uses."""
 
+import pytest
 import pytest_asyncio
 
 from agentbox.testing.contracts.pods import OPTIONS, PodsContract
@@ -20,5 +21,6 @@ async def adapter(store):
     return await store.open()
 
 
+@pytest.mark.sampled(4)
 class TestOverHttp(PodsContract):
     pass

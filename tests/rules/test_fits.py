@@ -61,6 +61,7 @@ def test_every_case_of_a_rule(case: Any) -> None:
     assert fits(document) is not refused(document)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("path", PLACES, ids=".".join)
 def test_every_key_at_its_edges(path: tuple[str, ...]) -> None:
     """Bounds, near misses of words and patterns, repeats, wrong types, and the key gone."""

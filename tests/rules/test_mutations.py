@@ -60,6 +60,7 @@ def test_the_full_manifest_has_every_key() -> None:
     assert parse(FULL.encode(), "x").findings == ()
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("number", "path", "name"), WRITTEN, ids=[path for _, path, _ in WRITTEN])
 def test_a_wrong_type_is_found_at_its_line(number: int, path: str, name: str) -> None:
     """Every type that the key does not take."""
@@ -71,6 +72,7 @@ def test_a_wrong_type_is_found_at_its_line(number: int, path: str, name: str) ->
             assert ("E016", number) in found(with_line(number, f"{name} = {value}")), value
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("number", "path", "name"), WRITTEN, ids=[path for _, path, _ in WRITTEN])
 def test_a_misspelt_key_is_found_at_its_line(number: int, path: str, name: str) -> None:
     """One letter more; the right name is among the suggestions."""
@@ -81,6 +83,7 @@ def test_a_misspelt_key_is_found_at_its_line(number: int, path: str, name: str) 
     assert f"`{name}`" in mine[0].remedy
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("number", "path", "name"), WRITTEN, ids=[path for _, path, _ in WRITTEN])
 def test_a_deleted_key_is_never_an_exception(number: int, path: str, name: str) -> None:
     """Absent keys take their default; rules run on."""
@@ -90,6 +93,7 @@ def test_a_deleted_key_is_never_an_exception(number: int, path: str, name: str) 
 UNMOVED = [case for case in cases() if case.trips and "**" not in discover()[case.code].reads]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", UNMOVED, ids=lambda case: f"{case.code}-{case.path.stem}")
 def test_a_wrong_value_elsewhere_hides_nothing(case: Case) -> None:
     """A wrongly typed key that the rule does not read leaves its findings as they are."""
