@@ -2,9 +2,9 @@
 # Finds or makes the Python environment of this checkout, then hands over to the agentbox command.
 # --yes (anywhere before `--`) consents to installing Python itself; everything else is asked for by the command.
 set -eu
-here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
+script=$0; [ ! -L "$script" ] || script=$(readlink -f -- "$script"); case $script in */*) ;; *) script=./$script ;; esac
+here=$(CDPATH='' cd -- "${script%/*}/" && pwd -P)
 venv=$here/.venv
-stamp=$venv/.requirements.sha256
 umask 022
 
 say() { printf '%s\n' "$*" >&2; }
@@ -35,7 +35,7 @@ install_python() {
     say '  Run: apt-get install python3 python3-venv   (or give --yes)'
     exit 3
   fi
-  exec 9<"$0"
+  exec 9<"$script"
   flock 9 # two at once take turns
   if find_python; then return; fi
   say 'installing python3 and python3-venv ...'
@@ -46,14 +46,14 @@ install_python() {
     say "  The whole output is in $log. Mend what it names (the network, disk space), then run the command again."
     exit 3
   fi
-  rm -f "$log"
-  find_python || { say 'agentbox: cannot run: Debian installed no Python 3.11 or later'; exit 3; }
+  rm -f "$log"; find_python || { say 'agentbox: cannot run: Debian installed no Python 3.11 or later'; exit 3; }
 }
 
 trap 'say "agentbox: interrupted"; exit 130' INT HUP TERM
-wanted=$(sha256sum "$here/requirements.host" | cut -d ' ' -f 1)
-if [ ! -x "$venv/bin/python" ] || [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ]; then
+place=''; [ ! -r "$venv/.checkout" ] || IFS= read -r place <"$venv/.checkout" || place=''
+if [ -L "$venv" ] || [ "$place" != "$here" ] || [ ! -x "$venv/bin/python" ] ||
+  ! cmp -s "$here/requirements.host" "$venv/.requirements.host"; then
   find_python || install_python "$@"; exec 9<&-
-  "$python" "$here/agentbox/bootstrap_host.py" "$here" "$wanted"
+  "$python" "$here/agentbox/bootstrap_host.py" "$here" "${TERM:-dumb}"
 fi
-exec "$venv/bin/python" -m agentbox "$@"
+exec "$venv/bin/python" -P -m agentbox "$@" # -P: of this checkout, whatever lies in the working directory

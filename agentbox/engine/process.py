@@ -165,8 +165,8 @@ def lay_out(paths: Paths, start: Start) -> None:
     for target, content in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
-    if not paths.venv.is_symlink():
-        paths.venv.symlink_to(sys.prefix)
+    paths.venv.unlink(missing_ok=True)  # another checkout may have started the box of this name before
+    paths.venv.symlink_to(sys.prefix)
     for name in start.plan.secrets:
         secret = paths.mounted_secrets / name
         secret.unlink(missing_ok=True)  # 0400: its owner may not open it to write

@@ -17,6 +17,7 @@ from agentbox.lock.index import Index
 from agentbox.lock.pip_config import PipConfig
 from agentbox.lock.target import Target
 from agentbox.lock.tool import Result, run
+from agentbox.pip_failures import TRUST, untrusted_certificate
 
 _NO_MATCH = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)")
 _QUIET = ("--quiet", "--no-input", "--dry-run", "--ignore-installed", "--only-binary", ":all:", "--report", "-")
@@ -58,7 +59,9 @@ def explain(error: "ResolveError", index: Index) -> ResolveError:
 
 class _PipFailed(ResolveError):
     def __init__(self, target: Target, done: Result) -> None:
-        super().__init__(f"cannot resolve Python packages for {target.arch}: {done.why}", "Mend the requirement.")
+        untrusted = untrusted_certificate(done.err)
+        hint = TRUST if untrusted else "Mend the requirement."
+        super().__init__(f"cannot resolve Python packages for {target.arch}: {untrusted or done.why}", hint)
         self.target = target
         match = _NO_MATCH.search(done.err)
         self.project = match[1] if match else ""

@@ -3,12 +3,12 @@
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from agentbox.settings import CHECKOUT
+from agentbox.testing.lent_environment import lend_environment
 
 PAGE = CHECKOUT / "docs/howto/add-an-adapter.md"
 EXAMPLE = CHECKOUT / "examples/onefile-pods"
@@ -22,7 +22,7 @@ def copy(tmp_path: Path) -> Path:
     for name in filter(None, listed.stdout.split("\0")):
         (found / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(CHECKOUT / name, found / name, follow_symlinks=False)
-    (found / ".venv").symlink_to(sys.prefix)
+    lend_environment(found)
     return found
 
 

@@ -16,6 +16,7 @@ from agentbox.lock.nixstore import nix_environment
 from agentbox.lockfile import read
 from agentbox.progress import NullProgress
 from agentbox.settings import CHECKOUT, HostPaths
+from agentbox.testing.lent_environment import lend_environment
 
 LOCK = CHECKOUT / "agentbox.lock"
 SYSTEM = host_system()
@@ -88,7 +89,7 @@ def test_the_formatter_mends_the_checkout(flake: str, tmp_path: Path) -> None:
     """`nix fmt` puts a file that lost its form back, and nothing else."""
     copy = tmp_path / "copy"
     copy_sources(CHECKOUT, copy)
-    (copy / ".venv").symlink_to(CHECKOUT / ".venv")
+    lend_environment(copy)
     module = copy / "agentbox/clock.py"
     good = module.read_bytes()
     module.write_bytes(good.replace(b"\n", b"  \r\n") + b"\n\n")

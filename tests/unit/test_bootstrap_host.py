@@ -1,9 +1,14 @@
 """The Python environment of a checkout."""
 
+import hashlib
+import http.server
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,12 +16,14 @@ import pytest
 import agentbox.bootstrap_host as bootstrap
 
 SCRIPT = Path(bootstrap.__file__)
+ABSENT = "no-such-package-of-agentbox==1.0 --hash=sha256:" + "0" * 64 + "\n"
+BARE = {"PATH": "/usr/bin:/bin", "PIP_CONFIG_FILE": "/dev/null", "PIP_RETRIES": "1"}
 
 
-def make(checkout: Path, stamp: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def make(checkout: Path, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """One call, as agentbox.sh makes it."""
     return subprocess.run(
-        [sys.executable, str(SCRIPT), str(checkout), stamp],
+        [sys.executable, str(SCRIPT), str(checkout), "dumb"],
         capture_output=True,
         text=True,
         check=False,
@@ -27,33 +34,61 @@ def make(checkout: Path, stamp: str, environment: dict[str, str] | None = None) 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout whose environment was made, once for all: that takes seconds."""
-    made = tmp_path_factory.mktemp("checkout")
-    (made / "requirements.host").write_text("")
-    first = make(made, "one")
+    made = tmp_path_factory.mktemp("check\u00f6ut")
+    (made / "agentbox").mkdir()
+    for name in ("__init__.py", "pip_failures.py"):
+        shutil.copy(SCRIPT.with_name(name), made / "agentbox")
+    (made / "requirements.host").write_text("# one\n")
+    first = make(made, {**BARE, "LC_ALL": "C"})
     assert first.returncode == 0, first.stderr
     return made
 
 
 def stamp_of(checkout: Path) -> str:
-    return (checkout / ".venv/.requirements.sha256").read_text()
+    return (checkout / ".venv/.requirements.host").read_text()
+
+
+def imported_from(checkout: Path) -> str:
+    """Where a program of the environment finds agentbox, wherever it is run."""
+    asked = [checkout / ".venv/bin/python", "-Ic", "import agentbox; print(agentbox.__file__)"]
+    environment = {**BARE, "PYTHONIOENCODING": "utf-8"}
+    return subprocess.run(asked, capture_output=True, text=True, check=True, cwd="/", env=environment).stdout
 
 
 def test_an_environment_is_made_once_and_then_kept(checkout: Path) -> None:
-    """It gets a stamp and finds the checkout; a second stamp brings the same environment up to date in place."""
-    assert stamp_of(checkout) == "one"
+    """It gets a stamp and finds the checkout, whose sources are compiled; what it requires is brought up to date in place."""
+    assert stamp_of(checkout) == "# one\n"
+    assert list((checkout / "agentbox/__pycache__").glob("pip_failures.*.pyc"))
     kept = checkout / ".venv/kept"
     kept.touch()
-    path = subprocess.run(
-        [checkout / ".venv/bin/python", "-c", "import sys; print(sys.path)"], capture_output=True, text=True, check=True
-    )
-    assert str(checkout) in path.stdout
-    assert make(checkout, "two").returncode == 0
-    assert stamp_of(checkout) == "two"
+    assert imported_from(checkout) == f"{checkout}/agentbox/__init__.py\n"
+    (checkout / "requirements.host").write_text("# two\n")
+    assert make(checkout).returncode == 0
+    assert stamp_of(checkout) == "# two\n"
     assert kept.exists()
+    assert make(checkout).stderr == ""
 
 
-ABSENT = "no-such-package-of-agentbox==1.0 --hash=sha256:" + "0" * 64 + "\n"
-BARE = {"PATH": "/usr/bin:/bin", "PIP_CONFIG_FILE": "/dev/null", "PIP_RETRIES": "1"}
+@pytest.mark.parametrize("way", ["copied", "a release before", "linked"])
+def test_an_environment_of_another_checkout_is_made_anew(checkout: Path, tmp_path: Path, way: str) -> None:
+    """Copied or moved with its checkout, or a link to it: programs there run what the first place has. The first one stays."""
+    other = tmp_path / "other"
+    shutil.copytree(checkout, other, symlinks=True, ignore=shutil.ignore_patterns(".venv") if way == "linked" else None)
+    if way == "linked":
+        (other / ".venv").symlink_to(checkout / ".venv")
+    if way == "a release before":
+        (other / ".venv/.checkout").unlink()
+        link = next((other / ".venv/lib").glob("python3.*/site-packages/agentbox-checkout.pth"))
+        link.write_text(f"{checkout}\n")
+    mark = checkout / ".venv/mark"
+    mark.touch()
+    done = make(other)
+    assert (done.returncode, done.stderr.startswith("Python environment: 0 packages")) == (0, True), done.stderr
+    assert imported_from(other) == f"{other}/agentbox/__init__.py\n"
+    assert (other / ".venv/bin/pip").read_text().startswith(f"#!{other}/.venv/bin/python")
+    assert not (other / ".venv/mark").exists()
+    mark.unlink()
+    assert imported_from(checkout) == f"{checkout}/agentbox/__init__.py\n"
 
 
 @pytest.mark.parametrize(
@@ -67,13 +102,13 @@ BARE = {"PATH": "/usr/bin:/bin", "PIP_CONFIG_FILE": "/dev/null", "PIP_RETRIES": 
 def test_a_failure_is_one_sentence_and_leaves_no_stamp(checkout: Path, environment: dict[str, str], cause: str) -> None:
     """Exit 3, a sentence with the cause, a hint, and the next call begins anew."""
     (checkout / "requirements.host").write_text(ABSENT)
-    done = make(checkout, "s", BARE | environment)
+    done = make(checkout, BARE | environment)
     assert done.returncode == 3
     assert done.stderr.splitlines() == [
         f"agentbox: cannot make the Python environment: {cause}",
         f"  The whole output is {checkout}/.venv.log. Connect, or free some space. Then run the command again.",
     ]
-    assert stamp_of(checkout) != "s"
+    assert not (checkout / ".venv/.requirements.host").exists()
 
 
 @pytest.mark.parametrize(("name", "why"), [(".venv.log", "No space left on device"), (".venv.lock", "Not a directory")])
@@ -82,7 +117,7 @@ def test_a_disk_that_refuses_is_one_sentence(checkout: Path, name: str, why: str
     (checkout / "requirements.host").write_text(ABSENT)
     (checkout / name).unlink(missing_ok=True)
     (checkout / name).symlink_to("/dev/full" if name == ".venv.log" else "/dev/null/nowhere")
-    done = make(checkout, "s", BARE | {"PIP_NO_INDEX": "1"})
+    done = make(checkout, BARE | {"PIP_NO_INDEX": "1"})
     (checkout / name).unlink()
     assert done.returncode == 3
     assert done.stderr.startswith(f"agentbox: cannot make the Python environment: {why}: {checkout}/")
@@ -96,7 +131,7 @@ def test_ctrl_c_ends_pip_too(checkout: Path) -> None:
         index.settimeout(60)
         address = f"http://127.0.0.1:{index.getsockname()[1]}/"
         process = subprocess.Popen(
-            [sys.executable, str(SCRIPT), str(checkout), "s"], stderr=subprocess.PIPE, text=True,
+            [sys.executable, str(SCRIPT), str(checkout), "dumb"], stderr=subprocess.PIPE, text=True,
             env=BARE | {"PIP_INDEX_URL": address},
         )  # fmt: skip
         asked = index.accept()[0]  # pip waits for an answer
@@ -108,5 +143,40 @@ def test_ctrl_c_ends_pip_too(checkout: Path) -> None:
             continue
         asked.close()
     (checkout / "requirements.host").write_text("")
-    assert make(checkout, "s").returncode == 0
-    assert stamp_of(checkout) == "s"
+    assert make(checkout).returncode == 0
+    assert stamp_of(checkout) == ""
+
+
+def test_a_certificate_that_is_not_trusted_is_named(checkout: Path, tmp_path: Path) -> None:
+    """Where the network inspects TLS: whose, why, and which one; not `No matching distribution`."""
+    (checkout / "requirements.host").write_text(ABSENT)
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/O=Proxy Ltd/CN=Proxy CA",
+    ]
+    subprocess.run([*made, "-keyout", key, "-out", certificate], capture_output=True, check=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        at = f"127.0.0.1:{server.server_port}"
+        done = make(checkout, BARE | {"PIP_INDEX_URL": f"https://{at}/simple", "PIP_RETRIES": "0"})
+        server.shutdown()
+    der = ssl.PEM_cert_to_DER_cert(certificate.read_text())
+    assert done.returncode == 3
+    why, hint = done.stderr.splitlines()
+    assert why == (
+        f"agentbox: cannot make the Python environment: the certificate of {at} is not trusted (self-signed certificate):"
+        f" issued by Proxy CA, SHA-256 {hashlib.sha256(der).hexdigest()}"
+    )
+    assert "set PIP_CERT" in hint

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from agentbox.cli.context import Cli
+from agentbox.cli.stages.test_requirements import install_requirements
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import CHECKOUT
 
@@ -41,6 +42,7 @@ def command(cli: Cli, names: tuple[str, ...], runs: int, compare: Path | None) -
             f"There are: {', '.join(benches())}.",
             exit_code=ExitCode.USAGE,
         )
+    install_requirements()
     worst = 0
     for name in chosen:
         done = subprocess.run(

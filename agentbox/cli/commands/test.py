@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 
-from agentbox.canonical import file_sha256
 from agentbox.cli.context import Cli
 from agentbox.cli.output import counted
+from agentbox.cli.stages.test_requirements import install_requirements
 from agentbox.cli.stages.tools import install_test_tools
 from agentbox.cli.suites import report
 from agentbox.cli.suites.catalogue import SUITES, Suite, lanes, timed_suite, with_options
 from agentbox.cli.suites.running import Runner
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.errors import ExitCode
 from agentbox.settings import CHECKOUT
 
 FOLDER = CHECKOUT / "build" / "tests"
@@ -70,7 +67,7 @@ def command(
         for suite in SUITES
         if suite.name in names or "all" in names or not names
     ]
-    _install_requirements()
+    install_requirements()
     if any(suite.folders for suite in chosen):
         install_test_tools(cli, containers=container or any(suite.containers for suite in chosen), yes=yes)
     results = _run(cli, chosen, sampling)
@@ -115,20 +112,3 @@ def _report(cli: Cli, results: Sequence[report.Result], wish: Wish) -> None:
         report.write_json(DURATIONS, {**report.known_durations(DURATIONS), **report.durations(results)})
         cli.out.note(f"wrote {counted(len(report.durations(results)), 'duration')}")
     cli.out.document(document)
-
-
-def _install_requirements() -> None:
-    """Adds `requirements.test` to the virtual environment once; the stamp is the file's hash."""
-    wanted = CHECKOUT / "requirements.test"
-    stamp = Path(sys.prefix) / ".requirements-test.sha256"
-    if stamp.exists() and stamp.read_text() == file_sha256(wanted):
-        return
-    argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
-    done = subprocess.run([*argv, "--require-hashes", "--only-binary", ":all:", "-r", str(wanted)], check=False)
-    if done.returncode != 0:
-        raise AgentboxError(
-            "cannot install the test requirements: pip failed (above)",
-            "Connect to the package index.",
-            exit_code=ExitCode.FETCH,
-        )
-    stamp.write_text(file_sha256(wanted))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -67,12 +68,18 @@ def start_of(cli: Cli, manifest: Manifest, stamp: BuildStamp | None, wish: Wish)
     """Everything that a box is started from."""
     plan = plan_of(manifest, cli.lock, test_hooks=wish.test_hooks)
     hooks = wish.hooks if wish.test_hooks else {}
-    parts = [_name_of(stamp) if stamp else running_source_digest(), str(wish.project or ""), wish.strict, dict(hooks)]
     return Start(
         plan=plan, manifest=manifest.raw, state=cli.state(), image_ref=stamp.reference if stamp else "",
         image_id=stamp.image_id if stamp else "", pulled=stamp is not None and stamp.pulled, project=wish.project, strict=wish.strict, hooks=hooks,
-        secrets=collect(plan.secrets, cli.manifest, cli.state().secrets_dir), made_of=digest(canonical_json(parts)),
+        secrets=collect(plan.secrets, cli.manifest, cli.state().secrets_dir), made_of=made_of(stamp, wish),
     )  # fmt: skip
+
+
+def made_of(stamp: BuildStamp | None, wish: Wish) -> str:
+    """Digest of what is neither plan nor secret: the image, or the sources and where they run from, and the wish."""
+    hooks = wish.hooks if wish.test_hooks else {}
+    source = _name_of(stamp) if stamp else f"{running_source_digest()} {sys.prefix}"
+    return digest(canonical_json([source, str(wish.project or ""), wish.strict, dict(hooks)]))
 
 
 def _name_of(stamp: BuildStamp) -> str:

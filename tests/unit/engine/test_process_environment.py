@@ -1,11 +1,13 @@
 """What the boot is given under the process engine."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from agentbox.cli.stages.start import Wish, made_of
 from agentbox.engine.base import Start
-from agentbox.engine.process import boot_environment
+from agentbox.engine.process import boot_environment, lay_out
 from agentbox.engine.state import BoxState
 from agentbox.settings import Paths
 from agentbox.testing.plans import plan_of
@@ -21,3 +23,15 @@ def test_only_what_the_plan_names_is_passed_through(tmp_path: Path, monkeypatch:
     found = boot_environment(Paths(tmp_path), Start(plan=plan, manifest=b"", state=BoxState(tmp_path / "state")))
     assert (found["TZ"], found["AGENTBOX_LOG_LEVEL"], found["AGENTBOX_STRICT"]) == ("UTC", "info", "0")
     assert not {"OTHER", "UNSET"} & set(found)
+
+
+def test_a_box_runs_the_environment_that_started_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not that of another checkout, which started the box of this name before; and that makes another box of it."""
+    wanted = Start(plan=plan_of(""), manifest=b"", state=BoxState(tmp_path / "state"))
+    made = []
+    for name in ("one", "two"):
+        monkeypatch.setattr(sys, "prefix", str(tmp_path / name))
+        lay_out(Paths(tmp_path / "root"), wanted)
+        assert Paths(tmp_path / "root").venv.readlink() == tmp_path / name
+        made.append(made_of(None, Wish()))
+    assert made[0] != made[1]
