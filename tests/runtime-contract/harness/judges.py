@@ -38,7 +38,7 @@ def _compose_lint(folder: Path, _plan: Plan) -> list[str]:
 
 
 def _dclint(folder: Path, _plan: Plan) -> list[str]:
-    return _ran(folder, npm_tool("dclint"), "--max-warnings", "0", COMPOSE)
+    return _ran(folder, *npm_tool("dclint"), "--max-warnings", "0", COMPOSE)
 
 
 def _compose_schema(folder: Path, _plan: Plan) -> list[str]:

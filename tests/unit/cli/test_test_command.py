@@ -132,18 +132,40 @@ def test_what_failed_or_was_skipped_is_named_at_the_end(tmp_path: Path) -> None:
 
 def test_each_folder_of_tests_is_in_one_suite() -> None:
     """None is forgotten, none runs twice."""
-    named = sorted(folder for suite in SUITES for folder in suite.folders)
+    named = sorted(folder for suite in SUITES for folder in suite.folders if not folder.endswith(".py"))
     holding = {
         f"tests/{path.relative_to(CHECKOUT / 'tests').parts[0]}" for path in (CHECKOUT / "tests").rglob("test_*.py")
     }
     assert named == sorted(holding)
 
 
-def test_containers_are_one_lane() -> None:
-    """Their names and ports are fixed: no two such suites run beside each other."""
-    of_containers = [lane for lane in lanes(SUITES) if any(suite.containers for suite in lane)]
-    assert [suite.name for lane in of_containers for suite in lane] == [s.name for s in SUITES if s.containers]
-    assert len(of_containers) == 1
+def test_files_left_to_another_suite_are_in_one() -> None:
+    """What the runtime suite ignores, the suite of builds runs."""
+    ignored = {
+        word.removeprefix("--ignore=") for suite in SUITES for word in suite.options if word.startswith("--ignore=")
+    }
+    assert ignored == {folder for suite in SUITES for folder in suite.folders if folder.endswith(".py")}
+    assert all((CHECKOUT / path).is_file() for path in ignored)
+
+
+def test_suites_are_spread_over_lanes_in_order() -> None:
+    """Each is in one lane; what a suite waits for is in another lane or before it."""
+    found = lanes(SUITES)
+    assert sorted(suite.name for lane in found for suite in lane) == sorted(suite.name for suite in SUITES)
+    for lane in found:
+        names = [suite.name for suite in lane]
+        assert all(suite.after not in names[n:] for n, suite in enumerate(lane))
+
+
+def test_a_suite_waits_for_the_one_that_it_needs(tmp_path: Path) -> None:
+    """In another lane, however long that takes."""
+    slow = "import pathlib, sys, threading; threading.Event().wait(0.5); pathlib.Path(sys.argv[1]).touch()"
+    needs = "import pathlib, sys; sys.exit(not pathlib.Path(sys.argv[1]).exists())"
+    mark = str(tmp_path / "mark")
+    first = Suite("first", programs=(("python", "-c", slow, mark),), lane="a")
+    second = Suite("second", programs=(("python", "-c", needs, mark),), lane="b", after="first")
+    results = Runner(tmp_path, lambda result: None).run([[second], [first]])
+    assert [result.passed for result in results] == [True, True]
 
 
 def test_timed_tests_have_a_suite_of_their_own() -> None:
