@@ -29,7 +29,8 @@ async def until_asked(table: Table, paths: Paths, callers: Collection[object]) -
 
 async def until_left(callers: Collection["asyncio.Task[None]"], deadline: float) -> None:
     """Waits until every caller has closed its connection. `deadline` is of the loop's clock."""
-    while callers and (left := deadline - asyncio.get_running_loop().time()) > 0:
+    left = deadline - asyncio.get_running_loop().time()
+    if callers and left > 0:
         await asyncio.wait(callers, timeout=left)
 
 

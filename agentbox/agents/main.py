@@ -85,12 +85,16 @@ async def _answer(service: Service) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, service.stop.set)
     paths = service.host.config.paths
-    sessions: set[asyncio.Task[None]] = set()
+    sessions: dict[asyncio.Task[None], Session[Service]] = {}
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(Session(service, reader, writer).serve())
-        sessions.add(task)
-        task.add_done_callback(sessions.discard)
+        session = Session(service, reader, writer)
+        task = asyncio.create_task(session.serve())
+        sessions[task] = session
+        task.add_done_callback(sessions.pop)
+
+    def callers() -> set[asyncio.Task[None]]:
+        return {task for task, session in sessions.items() if not session.only_follows}
 
     paths.agent_host_socket.unlink(missing_ok=True)
     door = Door(paths.agent_host_socket, connected)
@@ -105,10 +109,10 @@ async def _answer(service: Service) -> None:
     service.table.closing = True
     canaries.cancel()
     await asyncio.wait([canaries])
-    goes_down = await leave.until_asked(service.table, paths, sessions)
+    goes_down = await leave.until_asked(service.table, paths, callers())
     await service.table.close()
     if goes_down:
-        await leave.until_left(sessions, deadline)
+        await leave.until_left(callers(), deadline)
     await door.close()
     for task in sessions:
         task.cancel()

@@ -131,6 +131,7 @@ async def record(session: "Session[Service]", params: Params) -> Any:
 
 async def follow_standings(session: "Session[Service]", params: Params) -> Any:
     """A subscription: every agent's standing, then each change (`agentbox.agents.standings`)."""
+    session.only_follows = True
     flow = Flow(params["subscription"], params["credit"], session.send)
     session.follow(flow, flow.pass_items(session.service.host.standings.follow()))
     return {}

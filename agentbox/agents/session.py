@@ -37,6 +37,7 @@ class Session(Generic[B]):
         self.service = service
         self.flows: dict[int, Flow] = {}
         self.attachments: dict[int, Any] = {}
+        self.only_follows = False  # what agents hold: a caller that ends none, and learns of no end
         self._reader, self._writer = reader, writer
         self._known = False
         self._calls: dict[int, asyncio.Task[None]] = {}

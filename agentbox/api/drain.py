@@ -46,7 +46,7 @@ class Drain:
     async def _run(self, reason: str) -> None:
         services, began = self._services, time.monotonic()
         services.say("ShutdownStarted", reason=reason, drained_ms=0)
-        left = await self._end_agents()
+        ended, left = services.tasks.ids, await self._end_agents()
         services.closing.set()
         clean = await close_slots(services)
         self.state = "drained"
@@ -55,7 +55,7 @@ class Drain:
         if services.boot.boot_id:
             mark_clean(services.paths, services.boot.boot_id)
         drained = round((time.monotonic() - began) * 1000)
-        services.say("ShutdownCompleted", reason=reason, drained_ms=drained, tasks_left=left)
+        services.say("ShutdownCompleted", reason=reason, drained_ms=drained, tasks_ended=ended, tasks_left=left)
 
     async def _end_agents(self) -> int:
         """Tasks end theirs, and their beads; the others are ended here, unless they live at a host. How many tasks are left to the next boot."""

@@ -19,7 +19,6 @@ from agentbox.boot.steps import (
     p4_workspace,
     p5_artifacts,
 )
-from agentbox.boot.waker import fork_waker
 from agentbox.plan.names import BOOTSTRAP, STAGE_B, STAGE_VARIABLE
 from agentbox.settings import Paths, environment
 from agentbox.supervision import procfs
@@ -84,7 +83,6 @@ def _remember_failure(context: Context) -> None:
 
 def _become_supervisord(context: Context) -> int:
     context.emit("SupervisorStarting", programs=[program.name for program in context.plan.programs])
-    fork_waker(context.paths)
     python = str(context.paths.python)
-    argv = [python, "-I", "-m", "supervisor.supervisord", "-n", "-c", str(context.supervisord_conf)]
+    argv = [python, "-I", "-m", "agentbox.boot.supervisord", "-n", "-c", str(context.supervisord_conf)]
     os.execve(python, argv, dict(environment()))

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -11,7 +12,7 @@ from agentbox.plan.model import Plan, Ruleset
 from agentbox.plan.network import gateway_port
 from agentbox.sandbox import program
 from agentbox.settings import Paths, environment
-from agentbox.supervision.backoff import backoff
+from agentbox.supervision.backoff import backoff, end_with_supervisord
 from agentbox.supervision.boot_record import load_plan, read_boot_record
 
 _TEMPORARY = "TMPDIR"
@@ -36,6 +37,7 @@ def become(paths: Paths, name: str, command: tuple[str, ...]) -> None:
     ruleset = plan.rulesets[name]
     if not plan.program(name).startsecs:
         backoff(paths, name)
+    end_with_supervisord(signal.SIGKILL)  # nothing drains it
     try:
         temporary = _folders(paths, name, ruleset)
         for mechanism, why in _confine(paths, plan, ruleset, temporary).items():

@@ -49,10 +49,10 @@ def url_of(address: str, port: int) -> str:
 
 @dataclass(frozen=True)
 class Running:
-    """What an engine says of a box."""
+    """What an engine says of a box. `exit_code` is None where nobody was there to learn it."""
 
     state: Literal["running", "restarting", "exited", "absent"]
-    exit_code: int = 0
+    exit_code: int | None = 0
     restarts: int = 0
     started_at: str = ""
 

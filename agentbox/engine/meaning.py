@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+_NOBODY_STARTS = ("(state=STOPPED)", "(state=FATAL)")
 _MEANINGS = (
     ("bootstrap.done sentinel", "the boot has not proven every required program yet, or the proof was changed"),
-    ("program:", "a program that the box needs is not running; supervisord starts it again"),
+    (
+        "program:",
+        "a program that the box needs is not running; it is started again, later each time: ./agentbox.sh logs says why",
+    ),
     ("adapter:", "a slot that the manifest requires does not work; its backend may be down or its folder unwritable"),
     ("path not accessible:", "that folder of the box cannot be written: its disk is full or mounted read-only"),
     ("sandbox:canary", "no agent could be started to try the sandbox; agent-host's log says why"),
@@ -20,4 +24,6 @@ _MEANINGS = (
 
 def meaning(missing: str) -> str:
     """A sentence, or "" for a string that needs none."""
+    if missing.startswith("program:") and missing.endswith(_NOBODY_STARTS):
+        return "a program that the box needs was stopped, and nothing starts it again: run ./agentbox.sh restart"
     return next((text for prefix, text in _MEANINGS if missing.startswith(prefix)), "")

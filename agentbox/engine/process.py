@@ -97,7 +97,7 @@ class Process:
 
     def inspect(self, record: BoxRecord) -> Running:
         alive = record.pid > 0 and start_ticks(record.pid) == record.start_ticks
-        return Running("running" if alive else "exited" if Path(record.root).exists() else "absent")
+        return Running("running" if alive else "exited" if Path(record.root).exists() else "absent", None)
 
     def stop(self, record: BoxRecord, seconds: int) -> None:
         if self.inspect(record).state == "running":

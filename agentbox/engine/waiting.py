@@ -80,7 +80,8 @@ def _ended(running: Running, restarts: int | None) -> str:
         return ""
     if running.state == "absent":
         return "the box is gone: somebody removed it"
-    return f"the box ended with exit code {running.exit_code} (restarts: {running.restarts})"
+    code = "" if running.exit_code is None else f" with exit code {running.exit_code}"
+    return f"the box ended{code} (restarts: {running.restarts})"
 
 
 def boot_lines(engine: Engine, record: BoxRecord) -> list[str]:

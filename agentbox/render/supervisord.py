@@ -45,6 +45,7 @@ def supervisord_pid(paths: Paths) -> Path:
     return paths.run / "supervisord.pid"
 
 
+_ENDLESS = "1000000"
 _RPC = "supervisor.rpcinterface:make_main_rpcinterface"
 
 
@@ -94,6 +95,7 @@ def _program(program: Program, paths: Paths, *, confined: bool) -> Mapping[str, 
         "autostart": "true",
         "autorestart": "false" if program.once else "true",
         "startsecs": str(program.startsecs),
+        "startretries": _ENDLESS,  # each wait is a second longer than the last
         "exitcodes": "0",
         "stopsignal": program.stop_signal,
         "stopwaitsecs": str(program.stop_seconds),

@@ -47,7 +47,7 @@ EVENTS: Mapping[str, tuple[str, str]] = {
     "BootstrapSealTimeout": ("error", "waiting_for timeout_seconds"),
     "BootstrapFailed": ("fatal", "phase reason fix"),
     "ShutdownStarted": ("info", "reason drained_ms"),
-    "ShutdownCompleted": ("info", "reason drained_ms tasks_left"),
+    "ShutdownCompleted": ("info", "reason drained_ms tasks_ended tasks_left"),
 }
 STAGE = "bootstrap"
 _TAIL = 1 << 16  # bytes read back for the last line; every line is far shorter

@@ -101,6 +101,11 @@ class Tasks:
         return len(self._runs)
 
     @property
+    def ids(self) -> list[str]:
+        """Of the tasks that run."""
+        return sorted(self._runs)
+
+    @property
     def agents(self) -> frozenset[str]:
         """Ids of the agents that tasks run."""
         return frozenset(run.agent_id for run in self._runs.values() if run.agent_id)

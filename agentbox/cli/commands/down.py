@@ -11,7 +11,7 @@ from agentbox.engine import daemon
 from agentbox.engine.choose import Engine, leftovers
 from agentbox.engine.named import engine_named
 from agentbox.engine.project import take_back
-from agentbox.engine.shutdown import shutdown_mark
+from agentbox.engine.shutdown import last_shutdown
 from agentbox.engine.state import BoxRecord
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.settings import HostPaths
@@ -28,8 +28,8 @@ from agentbox.settings import HostPaths
 def command(cli: Cli, volumes: bool, yes: bool, stop_engine: bool, undo_project: bool) -> None:
     """Stop the box and remove its container.
 
-    Agents are stopped, what they wrote is flushed, and the last line says whether that shutdown was clean. What the box
-    stored stays for the next `up`, unless --volumes. Nothing to stop is no error.
+    Agents are stopped, what they wrote is flushed, and the last line says whether that shutdown was clean and which tasks
+    ended with it. What the box stored stays for the next `up`, unless --volumes. Nothing to stop is no error.
     """
     if volumes and not yes and not _sure(cli):
         raise AgentboxError("cannot remove the volumes: not confirmed", "Give --yes.", exit_code=ExitCode.USAGE)
@@ -72,7 +72,7 @@ def _end(cli: Cli, engine: Engine, record: BoxRecord) -> str:
         found = engine.inspect(record).state
         if found == "running":
             engine.stop(record, seconds)
-        mark = "was removed before" if found == "absent" else shutdown_mark(engine, record)
+        mark = "was removed before" if found == "absent" else last_shutdown(engine, record).mark
         stage.said = mark
     with cli.out.stage("remove") as stage:
         engine.remove(record, volumes=False)

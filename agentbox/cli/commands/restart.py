@@ -10,6 +10,7 @@ from agentbox.cli.context import Cli
 from agentbox.cli.stages import start
 from agentbox.cli.stages.validate import validated
 from agentbox.engine.named import engine_named
+from agentbox.engine.shutdown import last_shutdown
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.plan.drift import drift
 
@@ -18,7 +19,7 @@ from agentbox.plan.drift import drift
 @click.option("--no-wait", is_flag=True, help="Return once the container is started.")
 @click.pass_obj
 def command(cli: Cli, no_wait: bool) -> None:
-    """Boot the running box again in place.
+    """Boot the running box again in place, and say which tasks ended with it.
 
     Changes of the manifest that need no more than a boot take effect (`agentbox config explain KEY` says what a key
     needs). For others it stops and names them: `agentbox up` makes the new container or image.
@@ -41,6 +42,10 @@ def command(cli: Cli, no_wait: bool) -> None:
                 f"cannot restart the box {record.name} with this manifest: {', '.join(more)} need a new container",
                 "Run ./agentbox.sh up.",
             )
+        with out.stage("stop") as stage:
+            if engine.inspect(record).state == "running":
+                engine.stop(record, wanted.plan.resources.stop_seconds)
+            stage.said = last_shutdown(engine, record).mark
         with out.stage("restart") as stage:
             state.remember(replace(record, settled=False))
             record = engine.refresh(wanted, record)

@@ -14,7 +14,8 @@ from agentbox.errors import AgentboxError, ExitCode
 
 if TYPE_CHECKING:
     from agentbox.engine.base import Engine, Running
-    from agentbox.engine.state import BoxRecord
+    from agentbox.engine.shutdown import last_shutdown
+from agentbox.engine.state import BoxRecord
 
 _WATCH_SECONDS = 1.0
 _CLEAR = "\x1b[H\x1b[2J"  # cursor home, erase the screen
@@ -52,7 +53,7 @@ def _status(cli: Cli) -> dict[str, Any]:
     engine = engine_named(record.engine)
     running = engine.inspect(record)
     if running.state != "running":
-        return {"state": running.state, "name": record.name, "engine": engine.name, "exit_code": running.exit_code}
+        return {"name": record.name, "engine": engine.name, **_ended(engine, record, running)}
     code, verdict = ask_ready(record.api_url)
     return {
         "state": "ready" if code == 200 else "not ready",
@@ -65,6 +66,23 @@ def _status(cli: Cli) -> dict[str, Any]:
         **_inside(cli),
         "protections_absent": list(engine.protections_absent),
     }
+
+
+def _ended(engine: Engine, record: BoxRecord, running: Running) -> dict[str, Any]:
+    """How a box ended that does not run, and what to do."""
+    found: dict[str, Any] = {"state": running.state, "exit_code": running.exit_code, "restarts": running.restarts}
+    if running.state != "exited":
+        return found
+    last = last_shutdown(engine, record)
+    if last.clean:
+        why, fix = f"it was stopped: {last.mark}", "run ./agentbox.sh up"
+    elif running.restarts:
+        why = f"it ended by itself; {engine.name} started it again {running.restarts} times, its limit"
+        fix = "./agentbox.sh logs says why it ended; ./agentbox.sh up starts it and counts from 0 again"
+    else:
+        why = "its first process was killed, or ended by itself; what it ran ended with it"
+        fix = "./agentbox.sh logs says more; ./agentbox.sh up boots it again"
+    return {**found, "why": why, "fix": fix}
 
 
 def _facts(record: BoxRecord, engine: Engine, running: Running) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from agentbox.settings import Paths
 from agentbox.supervision import procfs
-from agentbox.supervision.backoff import must_stop, wait_seconds
+from agentbox.supervision.backoff import row_of, wait_seconds
 from agentbox.supervision.hooks import Hooks, asked_for
 from agentbox.supervision.notify import notify, read_note
 
@@ -51,22 +51,23 @@ def test_no_note_is_none(paths: Paths) -> None:
     assert read_note(paths, "api") is None
 
 
-def test_three_starts_in_ten_seconds_are_free_and_then_the_wait_doubles_to_five_seconds() -> None:
-    """Three starts in ten seconds are free and then the wait doubles to five seconds."""
-    waits = [wait_seconds([100.0] * starts, 100.0) for starts in range(1, 11)]
-    assert waits == [0, 0, 0, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+def test_three_starts_in_a_row_are_free_and_then_the_wait_doubles_to_half_a_minute() -> None:
+    """However often it was started, the wait stays there, and the program is started again."""
+    waits = [wait_seconds(starts) for starts in range(1, 14)]
+    assert waits == [0, 0, 0, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
+    assert wait_seconds(10_000) == 30.0
 
 
-def test_starts_of_long_ago_do_not_count() -> None:
-    """Starts of long ago do not count."""
-    assert wait_seconds([0.0] * 9 + [100.0], 100.0) == 0
-    assert not must_stop([0.0] * 9 + [100.0], 100.0)
-
-
-def test_the_sixth_restart_in_a_minute_is_one_too_many() -> None:
-    """The sixth restart in a minute is one too many."""
-    assert not must_stop([100.0] * 6, 100.0)
-    assert must_stop([100.0] * 7, 100.0)
+def test_a_healthy_stretch_ends_a_row_of_starts() -> None:
+    """Starts before it do not count; one that waited is counted from the end of its wait, and a kill every 4 s never ends a row."""
+    assert row_of([0.0, 1.0, 2.0], 12.0) == [12.0]
+    assert row_of([0.0, 1.0, 2.0], 11.0) == [0.0, 1.0, 2.0, 11.0]
+    assert row_of([0.0, 40.0], 45.0) == [40.0, 45.0]
+    assert row_of([40.0], 30.0) == [40.0, 30.0]
+    row: list[float] = []
+    for kill in range(200):
+        row = row_of(row, kill * 4.0)
+    assert len(row) == 100
 
 
 def test_a_process_is_alive_only_under_its_own_start_time() -> None:
