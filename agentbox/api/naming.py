@@ -1,14 +1,21 @@
 """Whose name stands on what a caller writes, and which event types are the core's own."""
 
+import re
+from typing import Final
+
 from agentbox.adapters.errors import PermissionDenied
 from agentbox.api.call import Call
 from agentbox.api.problems import invalid
 
-# Event types that only core code and the scope `core` append (slots.md 5).
-RESERVED = (
-    "agent.", "approval.", "bead.", "boot.", "gateway.", "identity.", "journal.", "limit.", "mesh.", "policy.",
-    "review.", "sandbox.", "secret.", "slot.", "task.", "token.",
-)  # fmt: skip
+# First words of event types that only core code and the scope `core` append (slots.md 5): those in use, and those that a
+# reader would take for the box's.
+RESERVED: Final = frozenset((
+    "agent", "agentbox", "agents", "api", "approval", "audit", "bead", "boot", "box", "budget", "canary", "config", "gateway",
+    "grant", "health", "host", "identity", "journal", "limit", "limits", "mesh", "operator", "policy", "program", "readiness",
+    "ready", "review", "sandbox", "secret", "security", "slot", "supervisor", "system", "task", "token",
+))  # fmt: skip
+_FIRST_SEGMENT: Final = re.compile(r"[^.]*")
+_FIRST_WORD: Final = re.compile(r"[^._-]*")
 
 
 def own_or_admin(call: Call, pointer: str, named: object) -> str:
@@ -26,6 +33,9 @@ def own_or_admin(call: Call, pointer: str, named: object) -> str:
 
 
 def check_type(call: Call, pointer: str, kind: str) -> None:
-    """Raises ValidationError when a caller without scope `core` appends an event of the core."""
-    if kind.startswith(RESERVED) and not call.caller.holds("core"):
+    """Raises ValidationError when a caller without scope `core` appends an event of the core. An agent's may not look like
+    one either: `box-ready` and `box_ready` are refused from it as `box.ready` is."""
+    first = (_FIRST_WORD if call.caller.agent_id else _FIRST_SEGMENT).match(kind)
+    assert first is not None, "both match the empty text"
+    if first[0] in RESERVED and not call.caller.holds("core"):
         raise invalid(pointer, f"is of the core: callers may not append {kind}")

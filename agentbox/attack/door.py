@@ -101,6 +101,25 @@ def _other_things(_facts: Facts) -> str:
     ])  # fmt: skip
 
 
+@TABLE.line("events-of-the-box", "appends events that look like the box's own", {_FAILED: "API", _PARAMS: "door"},
+            tests=(f"{_TESTS}::test_an_event_of_an_agent_does_not_look_like_one_of_the_box",))  # fmt: skip
+def _events_of_the_box(_facts: Facts) -> str:
+    kinds = (
+        "box.ready",
+        "box",
+        "box-ready",
+        "boot.sealed",
+        "readiness.changed",
+        "agent.exited",
+        "agentbox.policy.denied",
+    )
+    return worst([
+        *(_rpc("event.append", {"type": kind}) for kind in kinds),
+        _rpc("event.append", {"type": "x", "source": "urn:agentbox:box:agentbox"}),
+        _rpc("event.append", {"type": "x", "agent_id": _NOWHERE}),
+    ])  # fmt: skip
+
+
 @TABLE.line("names-that-are-paths", "gives an id that would be another route of the API", _NOT_MINE,
             tests=(f"{_TESTS}::test_pods_below_its_own_container",))  # fmt: skip
 def _names_that_are_paths(_facts: Facts) -> str:

@@ -78,7 +78,9 @@ def test_the_writer_is_the_caller(client: BoxClient, box: ApiBox, core: str) -> 
         assert made["creator"] == "urn:agentbox:program:gateway"
 
 
-@pytest.mark.parametrize("kind", ["boot.sealed", "agent.exited", "task.x", "journal.opened"])
+@pytest.mark.parametrize(
+    "kind", ["boot.sealed", "agent.exited", "task.x", "journal.opened", "box.ready", "box", "health.x"]
+)
 def test_events_of_the_core_are_refused_from_callers(client: BoxClient, kind: str) -> None:
     """Not even an admin writes history in the core's name."""
     with pytest.raises(ApiError) as caught:

@@ -56,7 +56,15 @@ def _given(call: Call) -> Sequence[NewEvent]:
 
 def _sourced(call: Call, pointer: str, event: NewEvent) -> NewEvent:
     source = bound_source(call.caller, event.source) or own_or_admin(call, pointer, event.source)
-    return NewEvent.from_wire({**event.to_wire(), "source": source})
+    return NewEvent.from_wire({**event.to_wire(), "source": source, **_of_agent(call, event)})
+
+
+def _of_agent(call: Call, event: NewEvent) -> dict[str, str]:
+    """An agent's events are about itself alone. Raises PermissionDenied for one that names another, or a session."""
+    me = call.caller.agent_id
+    if me and (event.agent_id not in (None, me) or event.session_id is not None):
+        raise PermissionDenied("cannot append events of another agent or of a session", scope="events:source")
+    return {"agent_id": me} if me else {}
 
 
 def _filter(call: Call) -> EventFilter:

@@ -119,6 +119,15 @@ async def test_events_of_its_own(one: Agent, two: Agent) -> None:
     assert await one.refused("event.append", type="agent.exited") == "validation"
 
 
+@pytest.mark.parametrize(
+    "kind", ["box.ready", "box", "boot", "box-ready", "box_ready.x", "readiness.changed", "agentbox.boot", "task"]
+)
+async def test_an_event_of_an_agent_does_not_look_like_one_of_the_box(one: Agent, kind: str) -> None:
+    """Whoever reads types alone is not misled: the first word is what counts."""
+    assert await one.refused("event.append", type=kind) == "validation"
+    await one.call("event.append", type=f"x-{kind}")
+
+
 async def test_rights_decide_and_each_refusal_is_counted(door: Room, one: Agent) -> None:
     """By the tool's name, in both spellings of a call; what no right allows is not in the list either."""
     door.authority.give(ONE, [right("tool", "call", "memory/*")])
