@@ -53,6 +53,7 @@ def launch_of(entry: Entry, config: HostConfig, mark: str, token: str, branch: B
     return Launch(
         argv=entry.spec.argv, env=env, cwd=cwd, confinement=confinement_of(entry, config, places),
         roots=roots, memory=limits.memory or 0, cpu=limits.cpu or 0, pids=limits.pids or 0, fds=limits.fds or 0,
+        box_tasks=config.box_tasks, box_memory=config.box_memory,
         file_size=limits.branch_disk or 0, wall_seconds=limits.wall_seconds or 0, grace_seconds=config.grace_seconds,
         private=str(folder.resolve()), tmp=limits.tmp or 0, branch_disk=_room(limits.branch_disk, branch),
     )  # fmt: skip

@@ -11,9 +11,8 @@ from agentbox.agents.admission import effective_limits
 from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
 from agentbox.ids import uuid7
+from agentbox.limits.reserve import FILES, FILES_OF_ONE, TASKS_OF_ONE
 
-FILES_OF_ONE = 8  # descriptors of this program for an agent: its pipes, its control, a file for each kind of its output
-OWN_FILES = 160  # its own: database, sockets, connections, a walk of a branch
 TASK = "task:"  # in front of the request id of a task's run, which is one life whatever a table says
 
 
@@ -61,7 +60,13 @@ def _check_room(host: Host) -> None:
     living = sum(not one.over for one in host.entries.values())
     if living >= host.config.max_agents:
         raise _quota("max_agents", living, host.config.max_agents)
-    room = (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - OWN_FILES) // FILES_OF_ONE
+    if (most := host.config.box_tasks) and living >= most // TASKS_OF_ONE:
+        raise QuotaExceeded(
+            f"cannot start another agent: the processes that this box can spare are enough for {most // TASKS_OF_ONE}",
+            hint="wait for one to end, or raise resources.pids in agentbox.toml",
+            limit="box_tasks", observed=living, cap=most // TASKS_OF_ONE, config_path="resources.pids",
+        )  # fmt: skip
+    room = (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES) // FILES_OF_ONE
     if living >= room:
         raise QuotaExceeded(
             f"cannot start another agent: the box's open files are enough for {max(0, room)}",

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from agentbox.adapters.orchestrator.rpc import BOUNDS
 from agentbox.features import GATEWAY_PORT
+from agentbox.limits.reserve import memory_of_agents, tasks_of_agents
 from agentbox.plan.model import Plan
 from agentbox.plan.network import gateway_port
 from agentbox.settings import Paths, environment
@@ -37,6 +38,8 @@ class HostConfig:
     keep_ended: int = 200  # agents that ended, with their output
     keep_output: int = 256 << 20  # bytes of output of agents that ended
     folder: str = "orchestrator"  # below the state of the box
+    box_tasks: int = 0  # processes and threads of all agents together; 0 = any number
+    box_memory: int = 0  # bytes of all agents together; 0 = any number
     closed_ports: tuple[int, ...] = ()  # the box's own: no agent takes or reaches one
 
     @property
@@ -60,7 +63,9 @@ class HostConfig:
         return cls(
             paths=paths, limits=plan.limits, feature_env=of_features, log_level=level, dev=plan.dev, clock_scale=scale, test_hooks=plan.test_hooks,
             agents=plan.agents, policies=plan.policies, providers=plan.providers, reach=plan.reach,
-            gateway_port=gateway_port(plan, contained=paths.contained), closed_ports=_closed(plan), **known,
+            gateway_port=gateway_port(plan, contained=paths.contained), closed_ports=_closed(plan),
+            box_tasks=tasks_of_agents(plan.resources.pids),
+            box_memory=memory_of_agents(plan.resources.memory, sum(one.size for one in plan.tmpfs)), **known,
         )  # fmt: skip
 
 

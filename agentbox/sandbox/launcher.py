@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from agentbox.sandbox import confine, kernel, reaper, seccomp, tree
 from agentbox.sandbox.answers.listener import names_of
+from agentbox.sandbox.box_tasks import BoxTasks
 from agentbox.sandbox.disk import Disk
 from agentbox.sandbox.spare import Spare
 from agentbox.sandbox.wake import wakeup
@@ -57,6 +58,7 @@ class Launcher:
         self.next_look = 0.0
         self.children = wakeup()
         self.locks = os.memfd_create("ports", os.MFD_CLOEXEC)  # what reapers lock, byte n for port n
+        self.box = BoxTasks()
         self.disk = Disk(self._close)
         self.pid = os.getpid()
         self.spare = Spare(self._be_reaper)
@@ -99,6 +101,7 @@ class Launcher:
         try:
             pid = self.spare.give(fds)
             self.trees[pid] = bounds
+            self.box.claim(pid)
         except BlockingIOError:  # no process left: the host learns it from the control socket, which closes unanswered
             return True
         finally:
@@ -110,7 +113,7 @@ class Launcher:
     def _be_reaper(self, orders: socket.socket, ahead: bool) -> NoReturn:
         self._close()
         self.disk.close()
-        reaper.main(orders, self.pid, self.locks, ahead=ahead)
+        reaper.main(orders, self.pid, self.locks, self.box, ahead=ahead)
 
     def _close(self) -> None:
         self.commands.close()
@@ -129,6 +132,7 @@ class Launcher:
                     self.spare.died()
                 elif tree_of := self.trees.pop(pid, None):
                     self.disk.forget(pid)
+                    self.box.free(pid)
                     if status:  # killed from outside: its tree is ours now
                         tree.end_children(keep={*self.trees, self.disk.pid, self.spare.pid})
                     peaks = self.watchdog.last(pid)
@@ -139,6 +143,8 @@ class Launcher:
             self._tell({"number": self.trees[pid].number, kind: asdict(what)})
             if kind == "breach":
                 self._end(pid)
+        for pid, tasks in self.watchdog.tasks.items():
+            self.box.settle(pid, tasks)
         for pid, peaks in self.watchdog.grown():
             self._tell({"number": self.trees[pid].number, "peaks": peaks})
         self.disk.flush()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from agentbox.sandbox import leader, tree
 from agentbox.sandbox.answers import desk
 from agentbox.sandbox.answers.desk import Desk
+from agentbox.sandbox.box_tasks import BoxShare, BoxTasks
 from agentbox.sandbox.spec import Launch
 
 _BLOCK = 1 << 16
@@ -52,13 +53,14 @@ class Newborn:
         far.close()
         os.close(writing)
 
-    def begin(self, line: bytes, launch: Launch, stdio: tuple[int, int, int], locks: int) -> Born:
+    def begin(self, line: bytes, launch: Launch, stdio: tuple[int, int, int], locks: int, box: BoxTasks) -> Born:
         """Tells it what to be, `launch` as a line, and answers its calls until its exec. Raises NotBorn."""
+        share = BoxShare(box, launch.box_tasks)
         answering = None
         try:
             leader.hand_order(self._near, line, stdio)
             if launch.confinement is not None and (listener := desk.receive(self._near)) is not None:
-                answering = Desk(listener, launch.confinement, locks, launch.pids)
+                answering = Desk(listener, launch.confinement, locks, launch.pids, share=share)
         except OSError:  # it is gone, and its report says why, or else nobody could answer it
             tree.send_one(self.pid, signal.SIGKILL)
         messages = [json.loads(line) for line in self._report(answering).splitlines()]

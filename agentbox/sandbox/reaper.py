@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from agentbox.sandbox import kernel, rehearsal, tree
 from agentbox.sandbox.answers.desk import Desk
+from agentbox.sandbox.box_tasks import BoxTasks
 from agentbox.sandbox.eager import Eager
 from agentbox.sandbox.newborn import Newborn, NotBorn
 from agentbox.sandbox.spec import Cause, Launch
@@ -28,14 +29,14 @@ _LINE = 1 << 16
 _FDS = 4  # control, stdin, stdout, stderr
 
 
-def main(orders: socket.socket, launcher: int, locks: int, *, ahead: bool) -> NoReturn:
+def main(orders: socket.socket, launcher: int, locks: int, box: BoxTasks, *, ahead: bool) -> NoReturn:
     """Never returns: exits 0 once the tree is empty, or when `orders` closes without one. `locks` is a file that all reapers
-    share. `ahead`: there is time until the order comes."""
+    share, as `box` is. `ahead`: there is time until the order comes."""
     code = 1
     try:
         kernel.become_subreaper()
         kernel.signal_me_when_parent_dies(signal.SIGTERM)
-        keeper = Reaper(locks)
+        keeper = Reaper(locks, box)
         if os.getppid() == launcher:
             _serve_one(orders, keeper, ahead)
         tree.end_children()
@@ -65,8 +66,9 @@ class Reaper:
 
     control: socket.socket
 
-    def __init__(self, locks: int = -1) -> None:
+    def __init__(self, locks: int = -1, box: BoxTasks | None = None) -> None:
         self.locks = locks
+        self.box = box or BoxTasks()
         self.desk: Desk | None = None  # where the agent's calls are answered
         self.buffer = bytearray()
         self.leader = 0
@@ -107,7 +109,7 @@ class Reaper:
 
     def _start(self, newborn: Newborn, line: bytes, launch: Launch, stdio: tuple[int, int, int]) -> None:
         self.leader = newborn.pid
-        born = newborn.begin(line, launch, stdio, self.locks)
+        born = newborn.begin(line, launch, stdio, self.locks, self.box)
         for fd in stdio:
             os.close(fd)
         self.desk = born.desk

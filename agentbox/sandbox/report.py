@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from agentbox.sandbox.answers.forks import THREADS_A_PROCESS
+from agentbox.limits.reserve import THREADS_A_PROCESS
 from agentbox.sandbox.confine import Confinement, missing
 from agentbox.sandbox.seccomp import REFUSED, UNKNOWN
 from agentbox.sandbox.spec import Launch

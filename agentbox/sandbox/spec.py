@@ -25,6 +25,8 @@ class Launch:
     memory: int = 0  # of the tree; also RLIMIT_DATA of each process
     cpu: float = 0  # cores
     pids: int = 0  # processes of the tree, threads not counted
+    box_tasks: int = 0  # processes and threads of all agents together
+    box_memory: int = 0  # of all agents together
     fds: int = 0
     file_size: int = 0  # of each file written
     private: str = ""  # its folder: `home` and `tmp` there are bounded by `tmp`, all else by `branch_disk`
@@ -36,7 +38,10 @@ class Launch:
 
     def watched(self) -> dict[str, Any]:
         """What the launcher must know to watch its tree: members of `watchdog.Bounds`."""
-        return {name: getattr(self, name) for name in ("memory", "pids", "cpu", "private", "tmp", "branch_disk")}
+        return {
+            name: getattr(self, name)
+            for name in ("memory", "pids", "cpu", "private", "tmp", "branch_disk", "box_memory")
+        }
 
     def to_line(self) -> bytes:
         """One line of JSON."""

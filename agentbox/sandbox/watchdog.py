@@ -31,6 +31,7 @@ class Bounds:
     private: str = ""
     tmp: int = 0
     branch_disk: int = 0
+    box_memory: int = 0  # of all trees together
 
 
 class _Watched:
@@ -55,6 +56,10 @@ class Watchdog:
         self.pause = LOOK_FAR
         self._watched: dict[int, _Watched] = {}  # by pid of the reaper
         self._peaks_at = 0.0
+        self._sum_at = 0.0  # before this moment the maps of all are not read again for their sum
+        self.tasks: dict[
+            int, int
+        ] = {}  # by pid of the reaper: processes and threads at the last look, the reaper's too
 
     def look(self, trees: Mapping[int, Bounds]) -> Iterator[tuple[int, Kind, Breach]]:
         """Yields (reaper pid, kind, what) for each tree that crossed a limit or 80 % of one. Sets `pause`."""
@@ -62,7 +67,12 @@ class Watchdog:
         nearest = 0.0
         for gone in self._watched.keys() - trees.keys():
             del self._watched[gone]
-        for reaper, rows in tree.by_root(table, trees).items():
+        found = tree.by_root(table, trees)
+        self.tasks = {reaper: 1 + sum(row.threads for row in rows) for reaper, rows in found.items()}
+        if (over := self._over_the_box(found, trees)) is not None:
+            yield over
+            del found[over[0]]
+        for reaper, rows in found.items():
             bounds = trees[reaper]
             watched = self._watched.get(reaper) or self._watched.setdefault(reaper, _Watched(bounds))
             living = [row for row in rows if row.state not in "ZX"]
@@ -96,6 +106,22 @@ class Watchdog:
         """The peaks of a tree that is gone; empty when no look met it."""
         watched = self._watched.pop(reaper, None)
         return watched.peaks if watched else {}
+
+    def _over_the_box(
+        self, found: Mapping[int, list[tree.Process]], trees: Mapping[int, Bounds]
+    ) -> tuple[int, Kind, Breach] | None:
+        """The tree that uses most, where all together use more than the box can spare."""
+        cap = min((bounds.box_memory for bounds in trees.values() if bounds.box_memory), default=0)
+        resident = {reaper: sum(row.rss for row in rows) * _PAGE for reaper, rows in found.items()}
+        now = time.monotonic()
+        if not cap or sum(resident.values()) <= cap or now < self._sum_at:
+            return None
+        used = {reaper: _proportional(rows) for reaper, rows in found.items()}
+        done = time.monotonic()
+        self._sum_at = done + min(_LONGEST_REST, _REST * (done - now))
+        if (total := sum(used.values())) <= cap:
+            return None
+        return max(used, key=lambda reaper: used[reaper]), "breach", Breach(limit="box_memory", observed=total, cap=cap)
 
     @staticmethod
     def _memory(watched: _Watched, rows: list[tree.Process], resident: int, cap: int) -> int:

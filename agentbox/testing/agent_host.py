@@ -25,15 +25,15 @@ LIMITS: Mapping[str, Any] = {
 _START_SECONDS = 20.0
 
 
-def plan_of(limits: Mapping[str, Any], options: Mapping[str, Any], manifest: str = "") -> Plan:
+def plan_of(limits: Mapping[str, Any], options: Mapping[str, Any], manifest: str = "", pids: int = 0) -> Plan:
     """A plan with which agent-host starts: everything that it does not read is empty. Agents, policies, providers and
-    egress are those of a manifest text."""
+    egress are those of a manifest text. `pids` is what the box may have, 0 = any number."""
     found = plans.plan_of(manifest)
     none = "sha256:" + "0" * 64
     return Plan(
         version="0", name="test", system="x86_64-linux", dev=found.dev, source="debian", suite="trixie", python="3.13",
         features=(), digests=Digests(manifest=none, lock=none, seccomp=none),
-        resources=Resources(cpus=2, memory=0, pids=0, nofile=0, tmp_size=0, log_size=0, stop_seconds=30),
+        resources=Resources(cpus=2, memory=0, pids=pids, nofile=0, tmp_size=0, log_size=0, stop_seconds=30),
         api=Api(port=9090, publish_address="", auth="token", max_body=MIB, public_base="", token_env=""),
         observability=Observability(metrics_port=9091, publish_address="", otlp_endpoint="", log_level="debug"),
         mesh={}, privacy={}, limits={**LIMITS, **limits}, agents=found.agents, policies=found.policies,
@@ -49,14 +49,14 @@ class AgentHostBox:
 
     def __init__(
         self, prefix: Path, *, limits: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None,
-        scale: float = 1, manifest: str = "",
+        scale: float = 1, manifest: str = "", pids: int = 0,
     ) -> None:  # fmt: skip
         self.paths = Paths(prefix)
         self._scale = scale
         self._process: subprocess.Popen[bytes] | None = None
         for folder in (self.paths.share, self.paths.run, self.paths.ready_dir, self.paths.state, self.paths.workspace):
             folder.mkdir(parents=True, exist_ok=True)
-        self.paths.plan.write_bytes(canonical_json(plan_of(limits or {}, options or {}, manifest).to_json()))
+        self.paths.plan.write_bytes(canonical_json(plan_of(limits or {}, options or {}, manifest, pids).to_json()))
         self.log = prefix / "agent-host.log"
 
     @property

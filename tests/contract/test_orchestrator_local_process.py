@@ -16,7 +16,7 @@ from agentbox.adapters.orchestrator.contract import Orchestrator
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator, connect
 from agentbox.adapters.orchestrator.record import RecordLine, follow_record
 from agentbox.agents import home
-from agentbox.agents.admitting import FILES_OF_ONE, OWN_FILES
+from agentbox.limits.reserve import FILES, FILES_OF_ONE
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.contracts.orchestrator import OrchestratorContract
 from agentbox.testing.contracts.orchestrator_lab import FOREVER, new_id, spec, until_async
@@ -221,7 +221,7 @@ async def test_no_agent_is_started_for_whom_there_are_no_open_files(tmp_path):
     lab = LocalLab(tmp_path)
     adapter = await lab.start()
     most = resource.prlimit(lab.root_pid, resource.RLIMIT_NOFILE)[1]
-    resource.prlimit(lab.root_pid, resource.RLIMIT_NOFILE, (OWN_FILES + FILES_OF_ONE, most))
+    resource.prlimit(lab.root_pid, resource.RLIMIT_NOFILE, (FILES + FILES_OF_ONE, most))
     first = await adapter.spawn(spec(*FOREVER), request_id=new_id())
     with pytest.raises(QuotaExceeded) as refused:
         await adapter.spawn(spec(*FOREVER), request_id=new_id())

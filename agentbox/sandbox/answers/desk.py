@@ -18,6 +18,7 @@ from agentbox.sandbox.answers.paths import Paths
 from agentbox.sandbox.answers.ports import Ports
 from agentbox.sandbox.answers.scheduling import Scheduling
 from agentbox.sandbox.answers.sockets import Sockets
+from agentbox.sandbox.box_tasks import BoxShare
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.spec import Denials
 
@@ -34,15 +35,18 @@ _ERRORS: Final = {
 
 
 class Desk:
-    """Of one agent, of `pids` processes at most (0: any number) and `most_ports` of its own. `locks`: as for Ports. `fileno` is readable when `serve` has something to do; `patience` says when it wants to be called."""
+    """Of one agent, of `pids` processes at most (0: any number) and `most_ports` of its own. `locks`: as for Ports, `share`: as for Forks. `fileno` is readable when `serve` has something to do; `patience` says when it wants to be called."""
 
-    def __init__(self, fd: int, confinement: Confinement, locks: int, pids: int, most_ports: int = MOST_PORTS) -> None:
+    def __init__(
+        self, fd: int, confinement: Confinement, locks: int, pids: int, most_ports: int = MOST_PORTS,
+        share: BoxShare | None = None,
+    ) -> None:  # fmt: skip
         self.denials = Counts()
         self._listener = listener = Listener(fd, seccomp.of_this_machine())
         self._then: dict[int, Callable[[], None]] = {}
         self._ready = select.epoll()
         self._ready.register(listener.fileno(), select.EPOLLIN)
-        self._handlers: dict[str, Handler] = dict.fromkeys((*seccomp.FORKS, "clone"), Forks(listener, pids).fork)
+        self._handlers: dict[str, Handler] = dict.fromkeys((*seccomp.FORKS, "clone"), Forks(listener, pids, share).fork)
         self._handlers["rt_sigaction"] = Handlers(listener).install
         scheduling = Scheduling(listener)
         self._handlers |= {"sched_setscheduler": scheduling.policy, "sched_setparam": scheduling.priority}

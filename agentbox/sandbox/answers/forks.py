@@ -10,11 +10,12 @@ import os
 import time
 from typing import Final
 
+from agentbox.limits.reserve import THREADS_A_PROCESS
 from agentbox.sandbox import tree
 from agentbox.sandbox.answers.denials import Denied
 from agentbox.sandbox.answers.listener import Listener, Notice
+from agentbox.sandbox.box_tasks import BoxShare
 
-THREADS_A_PROCESS: Final = 8  # of the limit, for the tree as a whole
 _THREAD: Final = 0x10000  # CLONE_THREAD, linux/sched.h
 _NAMESPACES: Final = 0x7E020000  # the CLONE_NEW* flags
 _LOOKS: Final = 8
@@ -23,10 +24,11 @@ _PAST_THE_CALL: Final = "SZXTt"  # states in which a thread is not inside of clo
 
 
 class Forks:
-    """Of the tree below the calling process, of at most `most` processes; 0 is no limit."""
+    """Of the tree below the calling process, of at most `most` processes; 0 is no limit. `share`: of what all agents of the
+    box may have together."""
 
-    def __init__(self, listener: Listener, most: int) -> None:
-        self._listener, self._most = listener, most
+    def __init__(self, listener: Listener, most: int, share: BoxShare | None = None) -> None:
+        self._listener, self._most, self._share = listener, most, share
         self._processes = self._threads = 1
         self._under_way: dict[int, None] = {}  # threads that were let go on and may not have forked yet
 
@@ -39,10 +41,23 @@ class Forks:
         self._under_way.pop(notice.pid, None)  # it asks again, so it is done with what it asked before
         if self._most and not self._fits(thread) and not self._fits_counted(thread):
             raise Denied(errno.EAGAIN, "pids", f"{'threads' if thread else 'processes'} at the limit of {self._most}")
+        if not self._box_has_room():
+            raise Denied(
+                errno.EAGAIN, "box_tasks", "the agents of this box have all processes and threads that it can spare"
+            )
         self._under_way[notice.pid] = None
         self._processes += not thread
         self._threads += 1
         self._listener.go_on(notice)
+
+    def _box_has_room(self) -> bool:
+        """Whether one more leaves the box its reserve. The reaper of the tree counts too."""
+        if self._share is None or self._share.takes(self._threads + 2):
+            return True
+        doubtful = self._doubtful()
+        rows = _mine()
+        self._processes, self._threads = len(rows) + doubtful, sum(row.threads for row in rows) + doubtful
+        return self._share.counted(self._threads + 2)
 
     def _fits(self, thread: bool) -> bool:
         """Whether one more keeps to both limits."""

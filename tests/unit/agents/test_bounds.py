@@ -11,6 +11,7 @@ from agentbox.adapters.errors import QuotaExceeded
 from agentbox.adapters.orchestrator.contract import AgentSpec
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.ids import uuid7
+from agentbox.limits.reserve import LEAST_TASKS, TASKS_OF_ONE
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.granted import opened
 from agentbox.testing.hogs import Neighbour
@@ -53,6 +54,19 @@ async def test_number_and_depth_are_refused_at_the_spawn(adapter: LocalProcessOr
         assert await refused(adapter) == "adapters.orchestrator.max_agents"
         await goes_on(neighbour)
         assert {(await adapter.get(one.agent_id)).state for one in (parent, child)} == {"running"}
+
+
+async def test_a_start_beyond_what_the_box_can_spare_is_refused_by_name(tmp_path: Path) -> None:
+    """Each living agent has four processes for certain, and the box its reserve: 2 agents in a box of 136, though 100 may live."""
+    box = AgentHostBox(tmp_path, pids=LEAST_TASKS + 2 * TASKS_OF_ONE)
+    box.start()
+    async with opened(box) as adapter:
+        first = await adapter.spawn(sleeper(), request_id=uuid7())
+        await adapter.spawn(sleeper(), request_id=uuid7())
+        assert await refused(adapter) == "resources.pids"
+        await adapter.terminate(first, grace_s=0)
+        await adapter.spawn(sleeper(), request_id=uuid7())
+    box.stop()
 
 
 async def test_a_run_ends_at_its_time(adapter: LocalProcessOrchestrator) -> None:

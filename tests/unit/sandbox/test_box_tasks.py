@@ -1,0 +1,134 @@
+"""What all agents of a box may have together, and what no sum of them takes."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentbox.limits.reserve import LEAST_TASKS, TASKS, TASKS_OF_ONE, needed_tasks, reserved_tasks, tasks_of_agents
+from agentbox.sandbox import Launch, tree
+from agentbox.sandbox.box_tasks import BoxShare, BoxTasks
+from agentbox.sandbox.client import Agent, Launcher
+from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.landlock import Grant
+from agentbox.testing.until import until
+
+MIB = 1 << 20
+SYSTEM = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc"))
+FLOOD = """
+import threading, time
+threading.stack_size(65536)
+over = threading.Event()
+made = 0
+while True:
+    try: threading.Thread(target=over.wait, daemon=True).start(); made += 1
+    except RuntimeError: time.sleep(0.002)
+"""
+HOG = "import time\nheld = bytearray(b'x') * (%d << 20)\nprint('held', flush=True)\ntime.sleep(100)"
+
+
+@pytest.fixture
+async def launcher() -> AsyncIterator[Launcher]:
+    made = Launcher()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Launch:
+    return Launch(
+        argv=("true",), env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}, cwd=str(tmp_path),
+        roots=(str(tmp_path.resolve()),), pids=64, confinement=Confinement(grants=SYSTEM),
+    )  # fmt: skip
+
+
+def tasks(agents: list[Agent]) -> int:
+    """Processes and threads of these trees, their reapers too."""
+    found = tree.by_root(tree.scan(), [one.started.reaper for one in agents])
+    return sum(1 + sum(row.threads for row in rows) for rows in found.values())
+
+
+async def end(*agents: Agent) -> None:
+    for one in agents:
+        one.end(0)
+        async with asyncio.timeout(20):
+            await one.ended
+        one.close_descriptors()
+
+
+async def test_no_sum_of_agents_takes_the_reserve(launcher: Launcher, launch: Launch) -> None:
+    """Three floods of threads, each far from its own limit, meet the box's; one that starts beside them has its least part,
+    and what they had is free when they are gone."""
+    most = 120
+    flood = replace(launch, argv=("python3", "-I", "-c", FLOOD), box_tasks=most)
+    heard: list[str] = []
+    agents = [await launcher.spawn(flood) for _ in range(3)]
+    for one in agents:
+        one.on_denied = lambda denials: heard.append(denials.rule)
+    await until(
+        lambda: tasks(agents) > most - 20 and "box_tasks" in heard, "they meet the limit of the box", seconds=30
+    )
+    for _ in range(10):
+        beside = await launcher.spawn(replace(launch, argv=("sh", "-c", "/bin/true; exit 7"), box_tasks=most))
+        assert tasks(agents) <= most
+        assert (await beside.ended).code == 7
+        beside.close_descriptors()
+    assert set(heard) == {"box_tasks"}
+    await end(*agents)
+    alone = await launcher.spawn(flood)
+    await until(lambda: tasks([alone]) > 100, "all is one's again", seconds=30)
+    await end(alone)
+
+
+async def test_memory_of_all_together_ends_the_largest(launcher: Launcher, launch: Launch) -> None:
+    """Each keeps to its own limit; the sum does not keep to the box's. The one that uses most ends, by that limit's name."""
+    hogs = [
+        await launcher.spawn(
+            replace(launch, argv=("python3", "-I", "-c", HOG % size), memory=512 * MIB, box_memory=300 * MIB)
+        )
+        for size in (100, 180, 120)
+    ]
+    async with asyncio.timeout(20):
+        ended = await hogs[1].ended
+    assert ended.breach is not None
+    assert (ended.cause, ended.breach.limit, ended.breach.cap) == ("limit", "box_memory", 300 * MIB)
+    assert ended.breach.observed > 300 * MIB
+    hogs[1].close_descriptors()
+    assert not any(one.ended.done() for one in (hogs[0], hogs[2]))
+    await end(hogs[0], hogs[2])
+
+
+def test_bounds_are_booked_and_given_back() -> None:
+    """A reaper that is gone holds nothing; one that fell is settled once its bound has stayed for two looks."""
+    box, me = BoxTasks(), os.getpid()
+    box.claim(me)
+    share = BoxShare(box, 20)
+    assert share.takes(20)
+    assert not share.takes(21)
+    box.claim(me + 1)
+    assert box.bound == 20 + TASKS_OF_ONE
+    for _ in range(2):
+        box.settle(me, 7)
+    assert box.bound == 7 + TASKS_OF_ONE
+    box.free(me)
+    assert (box.bound, box.reapers) == (TASKS_OF_ONE, [me + 1])
+
+
+@pytest.mark.parametrize("pids", [64, 512, 1024, 2048, 65536])
+def test_the_reserve_is_a_quarter_within_bounds(pids: int) -> None:
+    """A box without a number has none."""
+    assert LEAST_TASKS <= reserved_tasks(pids) <= TASKS
+    assert tasks_of_agents(pids) == max(TASKS_OF_ONE, pids - reserved_tasks(pids))
+    assert tasks_of_agents(0) == 0
+
+
+@pytest.mark.parametrize(
+    ("agents", "pids"), [(1, 2), (5, 64), (10, 16), (100, 16), (100, 128), (1000, 128), (1000, 65536)]
+)
+def test_what_a_box_needs_is_exact(agents: int, pids: int) -> None:
+    """Each agent has its least part and one its limit; with one process less it would not."""
+    needed, wanted = needed_tasks(agents, pids), agents * TASKS_OF_ONE + pids * 8
+    assert tasks_of_agents(needed) >= wanted > tasks_of_agents(needed - 1)
