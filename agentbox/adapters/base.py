@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Typ
 
 from agentbox import clock as wall
 from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.store_record import StoreRecord
 from agentbox.adapters.wire import Record, record
 from agentbox.ids import uuid7
 from agentbox.settings import Paths
@@ -79,6 +80,11 @@ class SlotConfig:
     def directory(self) -> Path:
         """The folder of the slot's local state."""
         return self.paths.slot(self.slot)
+
+    @property
+    def record(self) -> StoreRecord:
+        """What the slot's local store held last."""
+        return StoreRecord(self.paths.slot("stores") / f"{self.slot}.json")
 
     def option(self, name: str, default: Any) -> Any:
         """A key of the slot's table, or its default where the plan carries none."""

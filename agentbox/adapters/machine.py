@@ -151,6 +151,7 @@ class SlotMachine:
             self._deps.metrics.health.remove(cfg.slot, self.cfg.use)
         self.cfg = cfg
         if old.exclusive:
+            self._say("connecting", "")  # before its calls are refused
             self._serving = self._stand_in()
             await self._close(old, self._timing.close)
         if cfg.use == "off":

@@ -17,6 +17,8 @@ import apsw
 from agentbox.adapters.errors import AdapterError, BackendError, SlotUnavailable
 from agentbox.adapters.migrations import migrate
 from agentbox.adapters.private import make_private
+from agentbox.adapters.sqlite_loss import advance, check_complete, check_present, identify
+from agentbox.adapters.store_record import StoreRecord
 from agentbox.adapters.threads import in_thread
 
 T = TypeVar("T")
@@ -37,9 +39,13 @@ class Database:
         slot: str,
         impl: str,
         prepare: Callable[[apsw.Connection], None] = lambda _connection: None,
+        *,
+        record: StoreRecord | None = None,
     ) -> None:
-        """`prepare` is called with each connection before anything else is done with it."""
+        """`prepare` is called with each connection before anything else is done with it. With a `record` a database that
+        does not hold what it held last is refused."""
         self.path, self._slot, self._impl, self._prepare = path, slot, impl, prepare
+        self._record = record
         self._migrations = migrations
         self._writes: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[_Item] = queue.SimpleQueue()
@@ -52,12 +58,13 @@ class Database:
 
     async def close(self) -> None:
         """Runs what waits, then ends the threads. May be called again."""
-        threads, self._threads = self._threads, []
-        if threads:
-            self._writes.put(None)
-            for _ in range(READERS):
-                self._reads.put(None)
-            await in_thread(lambda: _join(threads))
+        try:
+            with suppress(AdapterError, OSError):  # then the record says less than the store holds, and that is no loss
+                await self._keep_record()
+        finally:
+            threads, self._threads = self._threads, []
+            if threads:
+                await in_thread(lambda: self._end(threads))
 
     async def write(self, job: Callable[[apsw.Connection], T]) -> T:
         """Runs a job in the writer; returns once its commit is on disk. Cancelled before it starts, it does not run."""
@@ -80,9 +87,28 @@ class Database:
         try:
             await self.write(lambda db: db.execute("INSERT OR REPLACE INTO pulse VALUES (0, ?)", (now,)))
             found = await self.read(lambda db: row(db, "SELECT at FROM pulse"))
+            if self._record is not None and self._record.due:
+                await self._keep_record()
         except AdapterError as error:
             return error.message
+        except OSError as error:
+            return f"cannot write what {self.path.name} holds: {error.strerror}"
         return "" if found is not None and self.still_there() else f"{self.path.name} is gone"
+
+    def _end(self, threads: Sequence[threading.Thread]) -> None:
+        """The writer's connection is closed last: SQLite empties the WAL then, which a reader's cannot."""
+        writer, *readers = threads
+        for _ in readers:
+            self._reads.put(None)
+        for reader in readers:
+            reader.join()
+        self._writes.put(None)
+        writer.join()
+
+    async def _keep_record(self) -> None:
+        if (record := self._record) is not None:
+            store, mark = await self.write(advance)
+            await in_thread(lambda: record.write(id=store, mark=mark))
 
     def still_there(self) -> bool:
         """False once the file that is open is no longer the one at its path."""
@@ -120,12 +146,18 @@ class Database:
         return BackendError(f"cannot use {self.path.name}: {why}", slot=self._slot, impl=self._impl)
 
     def _open(self) -> None:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
+            held = None if self._record is None else check_present(self.path, self._record)
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             make_private(self.path)
             writer = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
             try:
+                if self._record is not None:
+                    check_complete(writer, self.path.name, self._record, held)
                 migrate(writer, self.path.name, self._migrations)
+                if self._record is not None:
+                    store, mark = identify(writer)
+                    self._record.write(id=store, mark=mark)
                 readers = [self._connect(apsw.SQLITE_OPEN_READONLY) for _ in range(READERS)]
             except BaseException:
                 writer.close()
@@ -175,11 +207,6 @@ def _connect(path: Path, flags: int) -> apsw.Connection:
     connection.set_busy_timeout(BUSY_MS)
     connection.execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
     return connection
-
-
-def _join(threads: Sequence[threading.Thread]) -> None:
-    for thread in threads:
-        thread.join()
 
 
 def _write_loop(connection: apsw.Connection, jobs: "queue.SimpleQueue[_Item]") -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentbox.adapters.orchestrator.rpc import BOUNDS
+from agentbox.adapters.store_record import StoreRecord
 from agentbox.features import GATEWAY_PORT
 from agentbox.limits.reserve import memory_of_agents, tasks_of_agents
 from agentbox.plan.model import Plan
@@ -46,6 +47,11 @@ class HostConfig:
     def state(self) -> Path:
         """Where rows and output of this host's agents are kept."""
         return self.paths.slot(self.folder)
+
+    @property
+    def record(self) -> StoreRecord:
+        """What the database of this host's agents held last."""
+        return StoreRecord(self.paths.slot("stores") / f"{self.folder}.json")
 
     def bounded_by(self, bounds: Mapping[str, Any]) -> Self:
         """These bounds instead, for what is started from now on: BOUNDS, and `limits` by name. The rest stays."""

@@ -57,7 +57,7 @@ async def loaded(
     config: HostConfig, *, token: str | None, capabilities: tuple[str, ...] = CAPABILITIES
 ) -> AsyncIterator[Service]:
     """A host with what an earlier process of it kept; what that one left running is ended. Nothing is answered yet."""
-    store = Store(config.state)
+    store = Store(config.state, config.record)
     await store.open()
     try:
         host = Host(config, store, await reconcile.mark_of(store))

@@ -12,6 +12,7 @@ import apsw
 from agentbox import clock
 from agentbox.adapters.orchestrator.contract import AgentHandle
 from agentbox.adapters.sqlite import Database
+from agentbox.adapters.store_record import StoreRecord
 from agentbox.agents.entry import Entry
 from agentbox.ids import uuid7
 
@@ -50,8 +51,9 @@ Request = tuple[str, str]  # principal, request id
 class Store:
     """Open it before use. Every write is on disk when its call returns."""
 
-    def __init__(self, folder: Path) -> None:
-        self._database = Database(folder / "agents.db", MIGRATIONS, "orchestrator", "local-process")
+    def __init__(self, folder: Path, record: StoreRecord | None = None) -> None:
+        """With a `record` a database that does not hold what it held last is refused."""
+        self._database = Database(folder / "agents.db", MIGRATIONS, "orchestrator", "local-process", record=record)
 
     async def open(self) -> None:
         await self._database.open()

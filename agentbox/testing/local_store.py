@@ -77,6 +77,10 @@ class LocalStore:
     def directory(self) -> Path:
         return self.cfg.directory
 
+    def accept_loss(self) -> None:
+        """Whatever the store held last counts no more, as an operator says who wants it to begin anew."""
+        (self.directory.parent / "stores" / f"{self.cfg.slot}.json").unlink()
+
     def make(self) -> Any:
         """An instance that is not open."""
         adapter = _class_of(self.cfg.slot, self.cfg.use)(self.cfg, Deps(metrics=Metrics(), clock=self._clock))

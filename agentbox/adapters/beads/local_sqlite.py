@@ -27,7 +27,7 @@ class LocalSqliteBeads(Adapter):
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
-        self._db = Database(cfg.directory / "beads.db", MIGRATIONS, self.slot, self.impl)
+        self._db = Database(cfg.directory / "beads.db", MIGRATIONS, self.slot, self.impl, record=cfg.record)
         self._lease_s = int(cfg.option("lease_seconds", leases.DEFAULT_LEASE))
 
     async def open(self, deadline: Deadline) -> None:

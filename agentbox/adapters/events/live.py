@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from agentbox.adapters import context
@@ -33,10 +34,11 @@ class Live:
         self._cfg, self._deps = cfg, deps
         max_size = int(cfg.option("max_size", MAX_SIZE))
         deps.metrics.journal_max_bytes.set(max_size)
+        self._record = cfg.record
         self._lock = WriterLock(cfg.directory / ".lock")
         self._lock.take()
         try:
-            self.journal = recovery.load(cfg.directory)
+            self.journal = recovery.load(cfg.directory, cfg.record)
             self.writer = Writer(
                 self.journal, deps.clock, self._own, published,
                 segment_size=int(cfg.option("segment_size", SEGMENT_SIZE)), max_size=max_size, sync=sync,
@@ -59,7 +61,14 @@ class Live:
         self.pool.shutdown()
         self.writer.stop()
         self._check.join()
+        with suppress(OSError):  # then the record says less than the journal holds, and that is no loss
+            self._keep_record()
         self._lock.drop()
+
+    def _keep_record(self) -> None:
+        seq, digest = self.writer.durable
+        if seq >= 0:
+            self._record.write(seq=seq, hash=digest)
 
     def complaint(self) -> str:
         """What is wrong, "" for nothing; measures its size, reads the newest record back, looks at the lock and at the room."""
@@ -71,6 +80,8 @@ class Live:
             return "the lock of the journal is gone"
         if seq >= self.journal.first_seq and self.writer.record(seq).hash != digest:
             return "the newest record does not read back"
+        if self._record.due:
+            self._keep_record()
         room = os.statvfs(self._cfg.directory)
         if room.f_bavail * room.f_frsize < ROOM:
             return "the disk is full"
@@ -79,7 +90,11 @@ class Live:
     def verify(self, from_seq: int) -> VerifyReport:
         """Of everything up to the newest record now."""
         with self.writer.readers.reading():
-            return verify(self._cfg.directory, from_seq=from_seq, until=self.journal.head[0], stop=self.stopping.is_set)
+            head = self.journal.head
+            return verify(
+                self._cfg.directory, anchor=head if head[0] >= self.journal.first_seq else None,
+                from_seq=from_seq, until=head[0], stop=self.stopping.is_set,
+            )  # fmt: skip
 
     def _own(self, type: str, data: dict[str, Any]) -> Draft:
         """A record of the journal about itself."""

@@ -4,9 +4,11 @@ import hashlib
 import json
 import os
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from agentbox.adapters.events import chain
 from agentbox.adapters.events.contract import GENESIS
@@ -20,6 +22,7 @@ from agentbox.adapters.events.segments import (
     kept_files,
     lines,
     locate,
+    open_at,
     read_anchor,
     read_seal,
     sync_directory,
@@ -27,6 +30,7 @@ from agentbox.adapters.events.segments import (
     write_whole,
 )
 from agentbox.adapters.events.verify import verify
+from agentbox.adapters.store_record import StoreRecord
 from agentbox.canonical import canonical_json
 
 KEYS = 100_000  # records whose (source, id) is remembered
@@ -55,18 +59,22 @@ def key_number(key: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest())
 
 
-def load(directory: Path) -> Journal:
+def load(directory: Path, record: StoreRecord | None = None) -> Journal:
     """Reads the directory, cuts a torn tail, and checks from the newest 100,000 records on.
 
-    Raises IntegrityError for any other damage, and then has changed nothing.
+    Raises IntegrityError for any other damage, for records that `record` says were there too, and then has changed nothing.
     """
     first_seq, first_prev = read_anchor(directory)
     journal = Journal(directory, first_seq, head=(first_seq - 1, first_prev), marks=load_marks(directory))
     for path in kept_files(directory, first_seq):
         _add(journal, path)
     _recheck_damage(journal)
+    held = None if record is None else record.read("hash", "seq")
+    end, sealed = _check_tail(journal) if journal.segments else (0, False)
+    if record is not None and held is not None and (why := _loss(journal, held)):
+        raise record.lost("the journal", why)
     if journal.segments:
-        _check_tail(journal)
+        _settle_tail(journal, journal.segments[-1], end, sealed=sealed)
     journal.size = sum(segment.path.stat().st_size for segment in journal.segments)
     return journal
 
@@ -87,7 +95,20 @@ def _add(journal: Journal, path: Path) -> None:
     journal.head = seq, prev
 
 
-def _check_tail(journal: Journal) -> None:
+def _loss(journal: Journal, held: Mapping[str, Any]) -> str:
+    """What of the records that were there last is gone; "" for nothing."""
+    seq, digest = held["seq"], held["hash"]
+    if journal.head[0] < seq:
+        return f"it ends at record {journal.head[0]}, and record {seq} was there"
+    if seq < journal.first_seq or seq == journal.head[0]:
+        return "" if seq < journal.first_seq or journal.head[1] == digest else f"record {seq} is another than it was"
+    with open_at(locate(journal.segments, seq), seq) as stream:
+        found = chain.scan(stream.readline().rstrip(b"\n"))
+    return "" if found is not None and found.hash == digest else f"record {seq} is another than it was"
+
+
+def _check_tail(journal: Journal) -> tuple[int, bool]:
+    """Where the last whole line ends, and whether it seals its segment."""
     for segment in journal.segments:
         _load_index(segment)
     last = journal.segments[-1]
@@ -98,6 +119,10 @@ def _check_tail(journal: Journal) -> None:
     end, sealed = 0, False
     for segment in journal.segments[journal.segments.index(place) :]:
         end, sealed = _read(journal, segment, max(journal.checked_from, segment.first_seq), last=segment is last)
+    return end, sealed
+
+
+def _settle_tail(journal: Journal, last: Segment, end: int, *, sealed: bool) -> None:
     _cut_tail(journal, last, end)
     _settle_seal(journal, last, sealed=sealed)
     save_index(last)

@@ -68,7 +68,8 @@ def verify(
             _segment(path, walk, last=last, until=until, stop=stop)
             if stop() or (until is not None and walk.seq >= until):
                 break
-        _settle_anchor(directory, walk, first_seq)
+        if not stop():
+            _settle_anchor(directory, walk, first_seq)
     except _Broken as broken:
         return _report(walk, broken.error)
     except IntegrityError as error:

@@ -56,6 +56,7 @@ class Writer:
         self._sealing: Segment | None = None  # its last record is the sealing one, its seal is not written
         self._warned = journal.size >= WARN_AT * max_size
         self._bug: AdapterError | None = None
+        self.durable = journal.head  # the newest record that is on disk whatever becomes of the machine
         self._marked = journal.head[0]  # the record up to which `origins.json` knows every box
         self.readers = WholeReaders()
         self._thread = threading.Thread(target=self._run, name="events-writer", daemon=True)
@@ -104,7 +105,7 @@ class Writer:
                 self._append(part)
             if self._file.dirty and (ended or time.monotonic() - self._file.synced >= INTERVAL):
                 with suppress(OSError):  # `failure` tells every later append
-                    self._file.sync()
+                    self._sync_file()
         self._mark()
         self._file.close()
 
@@ -207,6 +208,7 @@ class Writer:
         self._file.write(b"".join(batch.lines))
         if self._sync != "interval":
             self._file.sync()
+            self.durable = batch.seq, batch.hash
         self._journal.size += batch.size
         self._journal.last_ts = batch.ts
         for seq, offset in batch.starts:
@@ -253,7 +255,7 @@ class Writer:
             self._commit(batch)
             self._sealing = segment
         if self._file.dirty:
-            self._file.sync()
+            self._sync_file()
         self._mark()
         write_seal(segment, *self._journal.head)
 
@@ -263,6 +265,10 @@ class Writer:
             with suppress(OSError):
                 save_marks(self._journal.directory, self._journal.marks)
                 self._marked = self._journal.head[0]
+
+    def _sync_file(self) -> None:
+        self._file.sync()
+        self.durable = self._journal.head
 
     def _forget(self, seq: int) -> None:
         """Readers find the new beginning before the old files go."""

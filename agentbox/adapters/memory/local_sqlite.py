@@ -36,7 +36,7 @@ class LocalSqliteMemory(Adapter):
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
         path = cfg.directory / "memory.db"
-        self._db = Database(path, MIGRATIONS, self.slot, self.impl, prepare=_with_vectors)
+        self._db = Database(path, MIGRATIONS, self.slot, self.impl, prepare=_with_vectors, record=cfg.record)
         self._quotas = Quotas(
             int(cfg.option("namespace_size", 256 << 20)), int(cfg.option("namespace_entries", 50_000))
         )

@@ -110,6 +110,16 @@ def begin(db: apsw.Connection, intent: Intent, quota: Quota) -> None:
     )
 
 
+def count(db: apsw.Connection) -> int:
+    """How many objects are known."""
+    return int((row(db, "SELECT objects FROM totals") or (0,))[0])
+
+
+def clear(db: apsw.Connection) -> None:
+    """Forgets every object."""
+    db.execute("DELETE FROM objects; UPDATE totals SET bytes = 0, objects = 0")
+
+
 def end(db: apsw.Connection, intent_id: str) -> None:
     db.execute("DELETE FROM intents WHERE id = ?", (intent_id,))
 

@@ -40,16 +40,23 @@ class LocalFsPods(Adapter):
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
-        self._db = Database(cfg.directory / "index.db", MIGRATIONS, self.slot, self.impl)
+        self._db = Database(cfg.directory / "index.db", MIGRATIONS, self.slot, self.impl, record=cfg.record)
         self._quota = Quota(int(cfg.option("quota", 10 << 30)), int(cfg.option("quota_objects", 1_000_000)))
         self._cap = int(cfg.option("max_object", 64 << 20))
         self._store: Store | None = None
         self._running: set[asyncio.Future[Any]] = set()
 
     async def open(self, deadline: Deadline) -> None:
+        record = self.cfg.record
+        held = record.read("id", "mark")
+
+        def lost() -> None:
+            if held is not None:
+                raise record.lost("the pods", "every object is gone from the folder, and the index knows of some")
+
         await self._db.open()
         try:
-            self._store = await self._run(lambda: Store(self.cfg.directory, self._db, self._quota, self._cap))
+            self._store = await self._run(lambda: Store(self.cfg.directory, self._db, self._quota, self._cap, lost))
         except BaseException:
             await self._db.close()
             raise

@@ -43,9 +43,13 @@ class Found:
 class Store:
     """An open store. Every method blocks, and raises AdapterError alone."""
 
-    def __init__(self, folder: Path, db: Database, quota: Quota, cap: int) -> None:
+    def __init__(self, folder: Path, db: Database, quota: Quota, cap: int, lost: Callable[[], None]) -> None:
+        """`lost` is called when there are objects in the index and none in the folder, before anything is made."""
         self._db, self._quota, self.cap = db, quota, cap
         root = folder / "objects"
+        if db.read_here(index.count) and not (root.is_dir() and any(root.iterdir())):
+            lost()
+            db.write_here(index.clear)
         root.mkdir(mode=0o700, exist_ok=True)
         self.tree = Tree(root)
         self._locks = Locks(folder / "locks")

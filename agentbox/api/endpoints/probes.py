@@ -73,9 +73,12 @@ def _status(services: Services, verdict: Verdict, degraded: int) -> str:
 
 def _slots(services: Services) -> dict[str, dict[str, Any]]:
     return {
-        slot: {"state": row.state, "impl": row.impl, "required": row.required, "since": clock.to_wire(row.since)}
+        slot: {
+            "state": row.state, "impl": row.impl, "required": row.required, "since": clock.to_wire(row.since),
+            "detail": row.detail,
+        }
         for slot, row in services.container.status().items()
-    }
+    }  # fmt: skip
 
 
 def _image(services: Services) -> dict[str, Any]:

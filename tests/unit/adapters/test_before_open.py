@@ -22,6 +22,7 @@ async def test_it_runs_before_each_open(box):
         box.paths.slot("beads").rename(box.paths.state / "away")
         await until(lambda: len(seen) >= 3, "beads is opened again")
         assert seen[2][0] == "beads"
+        (box.paths.state / "away").rename(box.paths.slot("beads"))
         await until(lambda: container.status()["beads"].state == "ok", "beads came back")
 
 
