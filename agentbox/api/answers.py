@@ -53,6 +53,7 @@ class SlotHealth(Record):
     impl: str
     required: bool
     since: str
+    detail: str = ""
 
 
 @record

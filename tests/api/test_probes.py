@@ -49,7 +49,7 @@ def test_health_has_every_member(box: ApiBox) -> None:
         "posture", "protections_absent", "dev", "note",
     ]  # fmt: skip
     assert set(body["adapters"]) == {"beads", "pods", "memory", "events", "orchestrator"}
-    assert {"state", "impl", "required", "since"} == set(body["adapters"]["beads"])
+    assert {"state", "impl", "required", "since", "detail"} == set(body["adapters"]["beads"])
     assert body["note"] == "for people; probes use /ready"
 
 
