@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import socket
+import sys
 from typing import Final
 
 from agentbox.attack.line import PASSED, Facts, Table
@@ -80,6 +82,28 @@ def _bpf(_facts: Facts) -> str:
 @TABLE.line("io-uring", "makes calls past the filter (io_uring)", _UNKNOWN | {"EPERM": "container"}, tests=_CALLS)
 def _io_uring(_facts: Facts) -> str:
     return worst(call(name, 1, 0) for name in ("io_uring_setup", "io_uring_enter", "io_uring_register"))
+
+
+@TABLE.line("aio", "takes places for reads beside it, of which the host has so many for all (io_setup)",
+            _UNKNOWN | {"EPERM": "container"}, tests=_CALLS)  # fmt: skip
+def _aio(_facts: Facts) -> str:
+    place = ctypes.c_ulong(0)
+    return call("io_setup", 1, ctypes.addressof(place))
+
+
+@TABLE.line("references", "has pipes and sockets keep whole pages for the bytes that they count (vmsplice, splice, sendfile)",
+            {"EINVAL": "seccomp", "EPERM": "container"},
+            tests=("tests/unit/sandbox/test_confine.py::test_a_copy_needs_no_reference",))  # fmt: skip
+def _references(_facts: Facts) -> str:
+    reading, writing = map(os.fdopen, os.pipe(), ("rb", "wb"))
+    near, far = socket.socketpair()
+    page = ctypes.create_string_buffer(b"x")
+    piece = (ctypes.c_size_t * 2)(ctypes.addressof(page), 1)
+    with near, far, reading, writing, open(sys.executable, "rb") as file:
+        return worst([
+            call("vmsplice", writing.fileno(), ctypes.addressof(piece), 1, 0), call("splice", file.fileno(), 0, writing.fileno(), 0, 1, 0),
+            call("sendfile", near.fileno(), file.fileno(), 0, 1),
+        ])  # fmt: skip
 
 
 @TABLE.line("keys", "uses the key rings, one for the whole user", _FILTER, tests=_CALLS)

@@ -2,9 +2,12 @@
 
 import mmap
 import os
+import signal
+import socket
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from typing import Final
 
 from agentbox.attack.line import PASSED, Facts, Table
@@ -104,6 +107,46 @@ def _many_files(facts: Facts) -> str:
     with tempfile.TemporaryDirectory() as own:
         files = [os.open(f"{own}/{number}", os.O_WRONLY | os.O_CREAT, 0o600) for number in range(64)]
         return _filled(files, facts.just_over("tmp"), facts.patience)
+
+
+@TABLE.line("sockets", "fills pairs of sockets without end, in several processes", {"ENOBUFS": "reaper", _ENDED: "watchdog"},
+            alone=True, tests=(*_TESTS, "tests/unit/sandbox/test_buffers.py::test_pairs_end_below_the_memory"))  # fmt: skip
+def _sockets(facts: Facts) -> str:
+    left = facts.just_over("memory")
+    while left > 0:
+        reading, writing = os.pipe()
+        if os.fork() == 0:
+            os.write(writing, " ".join(map(str, _pairs(left))).encode())
+            signal.pause()
+        reply, filled = os.read(reading, 256).decode().split()
+        os.close(reading)
+        os.close(writing)
+        if reply not in (PASSED, "EMFILE"):  # of the descriptors of one process there are few; there is another process
+            return reply
+        left -= int(filled)
+    time.sleep(facts.patience)
+    return PASSED
+
+
+def _pairs(size: int) -> tuple[str, int]:
+    """Fills so many bytes of them or as far as it comes: why it ended, and bytes."""
+    held, filled = list[tuple[socket.socket, socket.socket]](), 0
+    try:
+        while filled < size:
+            held.append(socket.socketpair())
+            for one in held[-1]:
+                one.setblocking(False)
+                with suppress(BlockingIOError):
+                    while True:
+                        filled += one.send(bytes(1 << 16))
+    except OSError as error:
+        _kept.append(held)
+        return name_of(error.errno), filled
+    _kept.append(held)
+    return PASSED, filled
+
+
+_kept: list[object] = []
 
 
 def _filled(numbers: list[int], size: int, patience: float) -> str:

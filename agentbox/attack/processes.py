@@ -78,6 +78,15 @@ def _priority(facts: Facts) -> str:
     ])  # fmt: skip
 
 
+@TABLE.line("all-priorities", "renices all processes of the user and of its group, and their turn at the disk", _FILTER,
+            tests=("tests/unit/sandbox/test_confine.py::test_nobody_elses_turn_changes",))  # fmt: skip
+def _all_priorities(_facts: Facts) -> str:
+    """To the value that the caller has. Of the user: 2 (PRIO_USER), and 3 (IOPRIO_WHO_USER)."""
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    return worst([call("setpriority", 2, 0, nice), call("setpriority", 1, 0, nice), call("ioprio_set", 3, 0, 2 << 13 | 4),
+                  call("ioprio_set", 2, 0, 2 << 13 | 4)])  # fmt: skip
+
+
 @TABLE.line("processors", "gives itself all processors", _FILTER, tests=_STRANGERS)
 def _processors(_facts: Facts) -> str:
     return tried(lambda: os.sched_setaffinity(0, range(os.cpu_count() or 1)))

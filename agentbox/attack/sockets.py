@@ -11,9 +11,13 @@ from agentbox.attack.tries import connect, each, tried, worst
 TABLE = Table("sockets")
 _HELD: Final = ("tests/unit/sandbox/test_confine.py::test_no_socket_leads_out",)
 _FILTER: Final = {"EACCES": "seccomp"}
+_PAIR: Final = {"EACCES": "reaper"}
+_PAIRS: Final = ("tests/unit/sandbox/test_buffers.py::test_a_pair_of_another_kind_is_refused",)
 _CONNECT: Final = {"EACCES": "reaper"}
 _FAST_OPEN: Final = 0x20000000  # MSG_FASTOPEN of linux/socket.h
 _MPTCP, _ALG, _VSOCK = 262, 38, 40  # IPPROTO_MPTCP, AF_ALG, AF_VSOCK
+_BIND_TO_DEVICE, _BIND_TO_INDEX, _UNICAST_IF = 25, 62, 50  # SO_BINDTODEVICE, SO_BINDTOIFINDEX, IP_UNICAST_IF
+_LO: Final = 1  # the number of that interface, whose name only a socket tells
 _LOOPBACK = "127.0.0.1"
 _INSIDE = "loopback only"
 
@@ -28,14 +32,31 @@ def _abstract(_facts: Facts) -> str:
     return tried(lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, "\0agentbox"))
 
 
-@TABLE.line("pair-to-path", "turns a datagram pair on a path", _FILTER, tests=_HELD)
+@TABLE.line("pair-to-path", "turns a datagram pair on a path", _PAIR, tests=_HELD)
 def _pair_to_path(facts: Facts) -> str:
-    def send() -> None:
-        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        with near, far:
-            near.sendto(b"x", facts.sockets[0])
+    return tried(_sent, socket.SOCK_DGRAM, facts.sockets[0])
 
-    return tried(send)
+
+@TABLE.line("raw-pair", "turns a pair of type raw, which is a datagram pair, on a path", _PAIR, tests=_PAIRS)
+def _raw_pair(facts: Facts) -> str:
+    return tried(_sent, socket.SOCK_RAW, facts.sockets[0])
+
+
+def _sent(kind: int, path: str) -> None:
+    near, far = socket.socketpair(socket.AF_UNIX, kind)
+    with near, far:
+        near.sendto(b"x", path)
+
+
+@TABLE.line("options", "ties a socket to an interface or a route (SO_BINDTODEVICE and its kin)", {"EPERM": "seccomp"},
+            tests=("tests/unit/sandbox/test_confine.py::test_no_option_leads_a_socket_out",))  # fmt: skip
+def _options(_facts: Facts) -> str:
+    with socket.socket() as one:
+        return worst([
+            tried(one.setsockopt, socket.SOL_SOCKET, _BIND_TO_DEVICE, b"lo"),
+            tried(one.setsockopt, socket.SOL_SOCKET, _BIND_TO_INDEX, _LO),
+            tried(one.setsockopt, socket.IPPROTO_IP, _UNICAST_IF, socket.htonl(_LO)),
+        ])  # fmt: skip
 
 
 @TABLE.line("datagrams", "sends datagrams (UDP, for DNS and the like)", _FILTER, tests=_HELD)

@@ -45,7 +45,7 @@ _HOG: Final = "agents/test_hogs.py::test_a_hog_ends_alone"
 _BOUNDS: Final = "agents/test_bounds.py::test_number_and_depth_are_refused_at_the_spawn"
 
 _ROWS = (
-    _of_agents("memory", "bytes", "RLIMIT_DATA a process, watchdog for the tree", "the tree is ended", "0.5 s after crossing",
+    _of_agents("memory", "bytes", "RLIMIT_DATA a process, watchdog for the tree; a quarter more, in sockets: reaper", "the tree is ended; no socket is made", "0.5 s after crossing",
                f"{_HOG}[memory of many]"),
     _of_agents("cpu", "cores", "kernel: CPU set, rounded up, and nice 10", "it waits", "exact in whole cores",
                f"{_HOG}[cpu]"),

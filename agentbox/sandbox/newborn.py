@@ -60,7 +60,7 @@ class Newborn:
         try:
             leader.hand_order(self._near, line, stdio)
             if launch.confinement is not None and (listener := desk.receive(self._near)) is not None:
-                answering = Desk(listener, launch.confinement, locks, launch.pids, share=share)
+                answering = Desk(listener, launch.confinement, locks, launch.pids, launch.memory, share=share)
         except OSError:  # it is gone, and its report says why, or else nobody could answer it
             tree.send_one(self.pid, signal.SIGKILL)
         messages = [json.loads(line) for line in self._report(answering).splitlines()]

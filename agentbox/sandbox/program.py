@@ -28,7 +28,7 @@ _TERMINALS: Final = (
 _USER_PORTS: Final = range(1024, 65536)
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16  # linux/socket.h
 _ROUTE = 0  # NETLINK_ROUTE, linux/netlink.h
-_STREAM, _DATAGRAM, _KIND = 1, 2, 0xF  # linux/net.h: SOCK_TYPE_MASK
+_STREAM, _DATAGRAM, _SEQUENCED, _KIND = 1, 2, 5, 0xF  # linux/net.h: SOCK_TYPE_MASK
 _IP, _TCP, _UDP = 0, 6, 17
 _SHARED_MEMORY_CALLS: Final = ("shmget", "shmat", "shmctl", "shmdt")
 # A program has no limit that these would step over. Of a thread the number is given, which a filter cannot tell from another
@@ -105,7 +105,7 @@ def build(machine: Machine, *, network: bool, sockets: bool) -> bytes:
     rules = {
         **{call: refused for call in seccomp.REFUSED if call not in passed},
         **{call: unknown for call in seccomp.UNKNOWN if call not in _OWN_MEMORY},
-        **{call: (*bpf.argument(at), *bpf.unless((0,), refused)) for call, at in seccomp.ON_ONESELF.items() if call not in passed},
+        **{call: seccomp.on_oneself(call, refused) for call in seccomp.ON_ONESELF if call not in passed},
         "clone": (*bpf.argument(0), *bpf.when_any_bit(seccomp.NAMESPACES, refused)),
         "clone3": unknown,  # a library falls back to clone, whose flags a filter can read
         "ioctl": (
@@ -120,8 +120,11 @@ def build(machine: Machine, *, network: bool, sockets: bool) -> bytes:
             *bpf.argument(2), *bpf.unless((_IP, _TCP, _UDP), closed),
         ),
     }  # fmt: skip
-    if not sockets:  # a datagram socket of a pair can be sent to a path
-        rules["socketpair"] = (*bpf.argument(1, _KIND), *bpf.when(_DATAGRAM, closed))
+    if not sockets:  # a datagram socket of a pair can be sent to a path, and one of type raw is a datagram socket
+        rules["socketpair"] = (
+            *bpf.argument(0), *bpf.unless((_UNIX,), closed),
+            *bpf.argument(1, _KIND), *bpf.unless((_STREAM, _SEQUENCED), closed),
+        )  # fmt: skip
     if not network:  # TCP Fast Open connects past Landlock
         rules |= {
             call: (*bpf.argument(at), *bpf.when_any_bit(seccomp.FASTOPEN, closed))

@@ -24,7 +24,8 @@ _INET, _INET6 = 2, 10  # linux/socket.h
 _STREAM, _DATAGRAM, _KIND = 1, 2, 0xF  # linux/net.h: SOCK_TYPE_MASK
 _IP, _TCP, _UDP = 0, 6, 17
 FASTOPEN = 0x20000000  # MSG_FASTOPEN
-_SOCKET, _REUSEPORT, _FASTOPEN_CONNECT = 1, 15, 30  # SOL_SOCKET, SO_REUSEPORT, TCP_FASTOPEN_CONNECT
+_SOCKET, _INET6_LEVEL = 1, 41  # SOL_SOCKET, IPPROTO_IPV6
+SIZES: Final = (7, 8)  # SO_SNDBUF, SO_RCVBUF, asm-generic/socket.h
 NAMESPACES = 0x7E020000  # the CLONE_NEW* flags that clone(2) takes, linux/sched.h
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C  # asm-generic/ioctls.h
 _SETLEASE, _NOTIFY = 1024, 1026  # F_SETLEASE, F_NOTIFY of linux/fcntl.h: a lease holds up whoever opens the file next
@@ -51,11 +52,31 @@ REFUSED: Final = (
     *("modify_ldt", "iopl", "ioperm", "vhangup", "migrate_pages", "move_pages", "sched_setaffinity"),
 )
 # Refused with ENOSYS: a library falls back to plain reads and writes, and to files; memory of these two belongs to no process.
-UNKNOWN: Final = ("io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_create", "memfd_secret")
-# The pid is the first or second argument; 0 is the caller.
+# The number of `io_setup` is one for the whole host.
+UNKNOWN: Final = (
+    *("io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_create", "memfd_secret", "io_setup"),
+)
+# Which argument must be what: the number of a thread 0, the caller, and where an argument says of what it is the number, that
+# it is one: PRIO_PROCESS and IOPRIO_WHO_PROCESS (linux/resource.h, linux/ioprio.h), else 0 is all processes of the user.
 ON_ONESELF: Final = {
-    "prlimit64": 0, "setpriority": 1, "ioprio_set": 1, "sched_setscheduler": 0, "sched_setparam": 0, "sched_setattr": 0,
+    "prlimit64": {0: 0}, "setpriority": {0: 0, 1: 0}, "ioprio_set": {0: 1, 1: 0},
+    "sched_setscheduler": {0: 0}, "sched_setparam": {0: 0}, "sched_setattr": {0: 0},
 }  # fmt: skip
+# A buffer of a pipe or socket that refers to a page, in place of a copy, keeps all that was allocated with it, up to 2 MiB for
+# each byte that it counts: answered as for descriptors that cannot do it, and a program copies.
+BY_REFERENCE: Final = ("splice", "tee", "vmsplice", "sendfile")
+# Options of sockets that pass, by level; all others are refused: some choose the network interface, some the way. Answered with
+# success and not done are those that would undo what the reaper relies on: a port is one agent's, it reads where a connection
+# leads, and it knows the size of buffers (the kernel, too, gives a size other than asked for). asm-generic/socket.h, linux/in.h,
+# linux/in6.h, linux/tcp.h.
+OPTIONS: Final = {
+    # REUSEADDR, BROADCAST, KEEPALIVE, OOBINLINE, PRIORITY, LINGER, PASSCRED, RCVLOWAT, both TIMEOs
+    _SOCKET: (2, 6, 9, 10, 12, 13, 16, 18, 20, 21, 66, 67),
+    _IP: (1, 2, 10, 11, 24),  # TOS, TTL, MTU_DISCOVER, RECVERR, BIND_ADDRESS_NO_PORT
+    _TCP: (*range(1, 11), 12, 18, 25, 36),  # NODELAY to WINDOW_CLAMP, QUICKACK, USER_TIMEOUT, NOTSENT_LOWAT, INQ
+    _INET6_LEVEL: (16, 23, 25, 26, 67),  # UNICAST_HOPS, MTU_DISCOVER, RECVERR, V6ONLY, TCLASS
+}
+NOT_DONE: Final = {_SOCKET: (15, *SIZES), _TCP: (30,)}  # REUSEPORT; TCP_FASTOPEN_CONNECT
 SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}  # where the flags are
 NETWORK: Final = ("socket", "connect", "bind", "listen")  # what the reaper does in the agent's place
 
@@ -82,19 +103,19 @@ class _Program(ctypes.Structure):
 @cache
 def build(machine: Machine, *, network: bool, forks: bool = True) -> bytes:
     """The filter. `network`: any TCP and UDP, done by the kernel. `forks`: new processes are counted. Whatever it refuses goes to the reaper, which says the
-    errno and counts it, but for `clone3`: every thread's start tries that."""
+    errno and counts it, but for `clone3` and BY_REFERENCE: every thread's start, and every copy of a file, tries those."""
     asked, done = bpf.leave(bpf.NOTIFY), bpf.leave(bpf.fail(0))
     allow = bpf.leave(bpf.ALLOW)
     rules = {
-        **dict.fromkeys((*REFUSED, *UNKNOWN, *OF_A_PATH, *(() if network else NETWORK), *(FORKS if forks else ())), asked),
-        **{call: (*bpf.argument(at), *bpf.unless((0,), asked)) for call, at in ON_ONESELF.items()},
+        **dict.fromkeys((*REFUSED, *UNKNOWN, *OF_A_PATH, "socketpair", *(() if network else NETWORK), *(FORKS if forks else ())), asked),
+        **dict.fromkeys(BY_REFERENCE, bpf.leave(bpf.fail(errno.EINVAL))),
+        **{call: on_oneself(call, asked) for call in ON_ONESELF},
         **{call: (*bpf.argument(at), *bpf.when_any_bit(FASTOPEN, asked)) for call, at in SENDING.items()},
         "clone": asked if forks else (*bpf.argument(0), *bpf.when_any_bit(NAMESPACES, asked)),
         "clone3": bpf.leave(bpf.fail(errno.ENOSYS)),  # a library falls back to clone, whose flags a filter can read
         "ioctl": (*bpf.argument(1), *(step for one in (TIOCSTI, TIOCLINUX, *_OF_A_FILE) for step in bpf.when(one, asked))),
         "fcntl": (*bpf.argument(1), *bpf.when(_SETLEASE, asked), *bpf.when(_NOTIFY, asked)),
-        # A datagram socket of a pair can still be sent to a path, so a pair is a stream or nothing.
-        "socketpair": (*bpf.argument(1, _KIND), *bpf.when(_DATAGRAM, asked)),
+        "setsockopt": options(asked, done, sizes_alone=network),
         # Answered with success and not done: the reaper must read what an agent asks for, and a port is one agent's.
         "prctl": (*bpf.argument(0), *bpf.when(_PR_SET_DUMPABLE, done)),
         # The kernel knows one listener a tree; a filter without one may be added.
@@ -113,18 +134,31 @@ def build(machine: Machine, *, network: bool, forks: bool = True) -> bytes:
             *bpf.argument(1, _KIND), *bpf.unless((_STREAM, _DATAGRAM), asked),
             *bpf.argument(2), *bpf.unless((_IP, _TCP, _UDP), asked),
         )  # fmt: skip
-    else:
-        rules["setsockopt"] = (
-            *bpf.argument(1),
-            *bpf.when(_SOCKET, (*bpf.argument(2), *bpf.when(_REUSEPORT, done), *allow)),
-            *bpf.when(_TCP, (*bpf.argument(2), *bpf.when(_FASTOPEN_CONNECT, done), *allow)),
-        )
     numbered = {at: _ended(body, allow) for call, body in rules.items() if (at := machine.number(call)) is not None}
     return bpf.assemble([
         bpf.architecture(), bpf.unless((machine.audit,), bpf.leave(bpf.KILL)),
         bpf.number(), bpf.when_any_bit(machine.other_abi, bpf.leave(bpf.KILL)) if machine.other_abi else (),
         bpf.search(numbered, allow),
     ])  # fmt: skip
+
+
+def on_oneself(call: str, refused: bpf.Steps) -> bpf.Steps:
+    """What a call of ON_ONESELF must pass."""
+    wanted = ON_ONESELF[call].items()
+    return tuple(step for at, value in wanted for step in (*bpf.argument(at), *bpf.unless((value,), refused)))
+
+
+def options(refused: bpf.Steps, done: bpf.Steps, *, sizes_alone: bool) -> bpf.Steps:
+    """What setsockopt(2) must pass. `sizes_alone`: any option may be set but the sizes of buffers."""
+    allow = bpf.leave(bpf.ALLOW)
+    if sizes_alone:
+        sizes = (*bpf.argument(2), *(step for one in SIZES for step in bpf.when(one, done)), *allow)
+        return (*bpf.argument(1), *bpf.when(_SOCKET, sizes))
+    steps = bpf.argument(1)
+    for level, passed in OPTIONS.items():
+        ignored = (step for one in NOT_DONE.get(level, ()) for step in bpf.when(one, done))
+        steps += bpf.when(level, (*bpf.argument(2), *ignored, *bpf.unless(passed, refused), *allow))
+    return (*steps, *refused)
 
 
 def _ended(body: bpf.Steps, allow: bpf.Steps) -> bpf.Steps:

@@ -15,7 +15,7 @@ _TABLE: Final[Mapping[str, tuple[int, int | None]]] = {
     "fcntl": (72, 25), "file_setattr": (469, 469), "fremovexattr": (199, 16), "fsetxattr": (190, 7),
     "finit_module": (313, 273), "fork": (57, None), "fsconfig": (431, 431), "fsmount": (432, 432),
     "fsopen": (430, 430), "fspick": (433, 433), "futimesat": (261, None), "init_module": (175, 105),
-    "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "io_uring_setup": (425, 425), "ioctl": (16, 29),
+    "io_setup": (206, 0), "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "io_uring_setup": (425, 425), "ioctl": (16, 29),
     "ioperm": (173, None), "iopl": (172, None), "ioprio_set": (251, 30), "kcmp": (312, 272),
     "kexec_file_load": (320, 294), "kexec_load": (246, 104), "keyctl": (250, 219), "lchown": (94, None),
     "listen": (50, 201), "lremovexattr": (198, 15), "lsetxattr": (189, 6),
@@ -31,11 +31,11 @@ _TABLE: Final[Mapping[str, tuple[int, int | None]]] = {
     "request_key": (249, 218), "rt_sigaction": (13, 134), "sched_setaffinity": (203, 122), "sched_setattr": (314, 274),
     "sched_setparam": (142, 118), "sched_setscheduler": (144, 119), "seccomp": (317, 277), "semctl": (66, 191),
     "semget": (64, 190), "semop": (65, 193), "semtimedop": (220, 192), "sendmmsg": (307, 269), "sendmsg": (46, 211),
-    "sendto": (44, 206), "setdomainname": (171, 162), "sethostname": (170, 161), "setns": (308, 268), "setpriority": (141, 140), "setsockopt": (54, 208), "settimeofday": (164, 170),
+    "sendto": (44, 206), "sendfile": (40, 71), "setdomainname": (171, 162), "sethostname": (170, 161), "setns": (308, 268), "setpriority": (141, 140), "setsockopt": (54, 208), "settimeofday": (164, 170),
     "setxattr": (188, 5), "setxattrat": (463, 463), "shmat": (30, 196), "shmctl": (31, 195), "shmdt": (67, 197),
     "shmget": (29, 194), "socket": (41, 198), "socketpair": (53, 199), "swapoff": (168, 225), "swapon": (167, 224),
-    "syslog": (103, 116), "umount2": (166, 39), "unshare": (272, 97), "userfaultfd": (323, 282), "utime": (132, None),
-    "utimensat": (280, 88), "utimes": (235, None), "vfork": (58, None), "vhangup": (153, 58),
+    "splice": (275, 76), "syslog": (103, 116), "tee": (276, 77), "umount2": (166, 39), "unshare": (272, 97), "userfaultfd": (323, 282), "utime": (132, None),
+    "utimensat": (280, 88), "utimes": (235, None), "vfork": (58, None), "vhangup": (153, 58), "vmsplice": (278, 75),
 }  # fmt: skip
 
 

@@ -54,7 +54,7 @@ EVERYWHERE = Grant("/", "rlwmxd")
 """No path is closed: for tests of something else."""
 
 
-def begin(confinement: Confinement, known: int | None, pids: int, ports: int = MOST_PORTS) -> None:
+def begin(confinement: Confinement, known: int | None, pids: int, ports: int = MOST_PORTS, memory: int = 0) -> None:
     """Forks: the child comes back, confined; its parent answers it, as a reaper would, and ends as the child ends."""
     near, far = socket.socketpair()
     locks = os.memfd_create("ports")
@@ -68,7 +68,7 @@ def begin(confinement: Confinement, known: int | None, pids: int, ports: int = M
         return
     far.close()
     if (given := desk.receive(near)) is not None:
-        answering = Desk(given, confinement, locks, pids, ports)
+        answering = Desk(given, confinement, locks, pids, memory, ports)
         poll = select.poll()
         poll.register(answering, select.POLLIN)
         while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
@@ -89,11 +89,13 @@ def python(
     user: int = 0,
     pids: int = 0,
     ports: int = MOST_PORTS,
+    memory: int = 0,
 ) -> subprocess.CompletedProcess[str]:
     """`script` finds `call`, `tried` and `said`. `known` lowers the Landlock ABI. `user`: become that one
-    first, without a capability, as in a box. `pids`: its processes are counted. `ports`: how many it may take."""
+    first, without a capability, as in a box. `pids`: its processes are counted. `ports`: how many it may take. `memory`: bytes,
+    of which the buffers of its sockets have a share."""
     data = json.dumps(asdict(confinement))
-    before = f"{_BEFORE}{_AS_USER % {'user': user} if user else ''}\nbegin(Confinement.from_json(json.loads({data!r})), {known!r}, {pids!r}, {ports!r})\n"
+    before = f"{_BEFORE}{_AS_USER % {'user': user} if user else ''}\nbegin(Confinement.from_json(json.loads({data!r})), {known!r}, {pids!r}, {ports!r}, {memory!r})\n"
     return subprocess.run(
         [sys.executable, "-c", before + script, *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=30
     )  # fmt: skip
@@ -107,9 +109,10 @@ def answer(
     user: int = 0,
     pids: int = 0,
     ports: int = MOST_PORTS,
+    memory: int = 0,
 ) -> dict[str, object]:
     """What the script said."""
-    done = python(script, confinement, known, *arguments, user=user, pids=pids, ports=ports)
+    done = python(script, confinement, known, *arguments, user=user, pids=pids, ports=ports, memory=memory)
     assert done.returncode == 0, done.stderr
     found: dict[str, object] = json.loads(done.stdout)
     return found

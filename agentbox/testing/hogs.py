@@ -61,6 +61,14 @@ HOGS: Final[Mapping[str, Hog]] = {
         ),
         reason="limit", limit="memory", limits={"memory": 256 * MIB},
     ),
+    "sockets": Hog(
+        script=(
+            "import socket\nheld = []\n"
+            "while True:\n held.append(socket.socketpair())\n for one in held[-1]:\n"
+            "  one.setblocking(False)\n  try:\n   while True: one.send(bytes(1 << 16))\n  except BlockingIOError: pass"
+        ),
+        reason="exit", limit="", limits={"memory": 128 * MIB},
+    ),
     "output": Hog(
         script="import os\nwhile True: os.write(1, b'x' * 65536)",
         reason="timeout", limit="agent_wall_seconds", limits={"wall_seconds": _WALL},

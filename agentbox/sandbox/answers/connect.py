@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentbox.sandbox.answers.addresses import Place
+from agentbox.sandbox.answers.buffers import Buffers
 from agentbox.sandbox.answers.listen import address_of, v6_alone
 from agentbox.sandbox.answers.listener import Listener, Notice
 from agentbox.sandbox.answers.ports import Ports
@@ -40,9 +41,15 @@ class Connecting:
     """`watch(fd, then)`: calls `then` once the descriptor can be written to, or has failed."""
 
     def __init__(
-        self, listener: Listener, sockets: Sockets, ports: Ports, watch: Callable[[int, Callable[[], None]], None]
+        self,
+        listener: Listener,
+        sockets: Sockets,
+        ports: Ports,
+        buffers: Buffers,
+        watch: Callable[[int, Callable[[], None]], None],
     ) -> None:
         self._listener, self._sockets, self._ports, self._watch = listener, sockets, ports, watch
+        self._buffers = buffers
         self._waiting: dict[int, list[_Waiting]] = {}  # by inode
         signal.signal(signal.SIGALRM, rang)
 
@@ -86,12 +93,14 @@ class Connecting:
 
     def _attempt(self, inode: int, one: socket.socket, place: Place) -> int:
         """The errno of one try, and what follows from it for the socket that is kept."""
+        self._buffers.connects(inode)
         place = place.on_loopback(v6_alone=v6_alone(one))
         if self._ports.open_to_all(place):
             found = attempt(one, place)
         else:
             with self._ports.held(place.port):
                 found = attempt(one, self._ports.aim(place, v6_alone=v6_alone(one)))
+        self._buffers.has_connected(inode, one, place.port)
         if connected(one):
             self._sockets.let_go(inode)
         elif found in _UNDER_WAY:

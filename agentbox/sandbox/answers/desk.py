@@ -8,6 +8,7 @@ from typing import Final
 
 from agentbox.sandbox import seccomp
 from agentbox.sandbox.answers.attributes import CALLS, Attributes
+from agentbox.sandbox.answers.buffers import Buffers
 from agentbox.sandbox.answers.connect import Connecting
 from agentbox.sandbox.answers.denials import Counts, Denied
 from agentbox.sandbox.answers.forks import Forks
@@ -24,7 +25,7 @@ from agentbox.sandbox.spec import Denials
 
 Handler = Callable[[Notice], int | None]
 
-_UNREACHABLE: Final = ("sendto", "sendmsg", "sendmmsg", "socketpair", *seccomp.NETWORK)
+_UNREACHABLE: Final = ("sendto", "sendmsg", "sendmmsg", *seccomp.NETWORK)
 _ERRORS: Final = {
     **dict.fromkeys(seccomp.UNKNOWN, errno.ENOSYS),
     **dict.fromkeys(_UNREACHABLE, errno.EACCES),
@@ -35,10 +36,10 @@ _ERRORS: Final = {
 
 
 class Desk:
-    """Of one agent, of `pids` processes at most (0: any number) and `most_ports` of its own. `locks`: as for Ports, `share`: as for Forks. `fileno` is readable when `serve` has something to do; `patience` says when it wants to be called."""
+    """Of one agent, of `pids` processes and `memory` bytes at most (0: any number) and `most_ports` of its own. `locks`: as for Ports, `share`: as for Forks. `fileno` is readable when `serve` has something to do; `patience` says when it wants to be called."""
 
     def __init__(
-        self, fd: int, confinement: Confinement, locks: int, pids: int, most_ports: int = MOST_PORTS,
+        self, fd: int, confinement: Confinement, locks: int, pids: int, memory: int = 0, most_ports: int = MOST_PORTS,
         share: BoxShare | None = None,
     ) -> None:  # fmt: skip
         self.denials = Counts()
@@ -52,8 +53,10 @@ class Desk:
         self._handlers |= {"sched_setscheduler": scheduling.policy, "sched_setparam": scheduling.priority}
         attributes = Attributes(listener, Paths(listener, confinement.grants))
         self._handlers |= {call: getattr(attributes, name) for call, name in CALLS.items()}
-        sockets, ports = Sockets(listener, self._unwatch), Ports(confinement, locks)
-        self._connecting = Connecting(listener, sockets, ports, self._watch)
+        buffers = Buffers(memory)
+        sockets, ports = Sockets(listener, buffers, self._unwatch), Ports(confinement, locks)
+        self._handlers["socketpair"] = sockets.pair
+        self._connecting = Connecting(listener, sockets, ports, buffers, self._watch)
         if confinement.ports is not None:
             listening = Listening(listener, sockets, ports, most_ports)
             self._handlers |= {

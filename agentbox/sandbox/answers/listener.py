@@ -89,6 +89,10 @@ class Listener:
         with suppress(FileNotFoundError):
             self._control(_ADD, _GIVE.pack(notice.id, _AND_SEND, fd, 0, os.O_CLOEXEC if cloexec else 0))
 
+    def add(self, notice: Notice, fd: int, *, cloexec: bool) -> int:
+        """As `give`, and the call goes on waiting: the number. Raises OSError."""
+        return self._control(_ADD, _GIVE.pack(notice.id, 0, fd, 0, os.O_CLOEXEC if cloexec else 0))
+
     def read(self, notice: Notice, address: Word, size: int) -> bytes:
         """A copy of its memory, shorter where the memory ends. Raises OSError (EFAULT when there is nothing)."""
         try:
@@ -113,7 +117,7 @@ class Listener:
         try:
             if self.waits(notice):
                 os.pwrite(memory, data, address)
-        except OverflowError as error:
+        except (OSError, OverflowError) as error:
             raise OSError(errno.EFAULT, os.strerror(errno.EFAULT)) from error
         finally:
             os.close(memory)
@@ -122,10 +126,8 @@ class Listener:
         with suppress(FileNotFoundError):
             self._control(_SEND, packed)
 
-    def _control(self, request: int, packed: bytes) -> None:
+    def _control(self, request: int, packed: bytes) -> int:
         while True:
-            try:
-                fcntl.ioctl(self._fd, request, packed)
-            except InterruptedError:
-                continue
-            return
+            with suppress(InterruptedError):
+                returned: int = fcntl.ioctl(self._fd, request, bytearray(packed))
+                return returned

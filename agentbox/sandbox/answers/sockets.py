@@ -1,4 +1,4 @@
-"""The agent's sockets that have no peer yet. The reaper makes each and keeps a second descriptor of it, so that what it
+"""The agent's pairs of sockets, and its sockets that have no peer yet. The reaper makes each and keeps a second descriptor of it, so that what it
 looks at and what it connects, binds or lets listen is one and the same.
 
 It lets go as soon as a socket is connected or listens: from then on only the agent's closing counts.
@@ -7,16 +7,21 @@ It lets go as soon as a socket is connected or listens: from then on only the ag
 import errno
 import os
 import socket
+import struct
 from collections.abc import Callable
 from typing import Final
 
 from agentbox.sandbox import tree
+from agentbox.sandbox.answers.buffers import Buffers, bounded
 from agentbox.sandbox.answers.denials import Denied
 from agentbox.sandbox.answers.listener import Listener, Notice
 
 _KIND: Final = 0xF  # SOCK_TYPE_MASK
+_FLAGS: Final = socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
 _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6)
 _PROTOCOLS: Final = (0, socket.IPPROTO_TCP)
+_OF_A_PAIR: Final = (socket.SOCK_STREAM, socket.SOCK_SEQPACKET)
+_TWO: Final = struct.Struct("=2i")
 _FEW: Final = 64  # kept without a look whether the agent still has them
 _MOST: Final = 256  # at a time: the reaper needs descriptors of its own to do its work
 
@@ -25,8 +30,8 @@ class Sockets:
     """By inode, which every descriptor of a socket has in common, in whatever process. `unwatch` is told before a
     descriptor is closed."""
 
-    def __init__(self, listener: Listener, unwatch: Callable[[int], None]) -> None:
-        self._listener, self._unwatch = listener, unwatch
+    def __init__(self, listener: Listener, buffers: Buffers, unwatch: Callable[[int], None]) -> None:
+        self._listener, self._buffers, self._unwatch = listener, buffers, unwatch
         self._kept: dict[int, socket.socket] = {}
         self._many = _FEW
 
@@ -43,8 +48,26 @@ class Sockets:
         # For Python it never waits; the flag in the kernel is the agent's.
         made = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK, protocol)
         os.set_blocking(made.fileno(), not kind & socket.SOCK_NONBLOCK)
+        bounded(made)
         self._listener.give(notice, made.fileno(), cloexec=bool(kind & socket.SOCK_CLOEXEC))
         self._kept[inode_of(made)] = made
+
+    def pair(self, notice: Notice) -> int:
+        """socketpair(2): two ends of Unix that no other socket can be reached from. One of any type but these is a datagram
+        socket, which can still be sent to a path."""
+        family, kind, protocol = (notice.low(index) for index in range(3))
+        if family != socket.AF_UNIX or kind & _KIND not in _OF_A_PAIR or protocol:
+            raise Denied(errno.EACCES, "socketpair", f"family {family}, type {kind & _KIND}, protocol {protocol}")
+        if kind & ~(_KIND | _FLAGS):
+            raise OSError(errno.EINVAL, "flags that no socket has")
+        near, far = self._buffers.pair(kind & _KIND)
+        with near, far:
+            for one in (near, far):
+                os.set_blocking(one.fileno(), not kind & socket.SOCK_NONBLOCK)
+            cloexec = bool(kind & socket.SOCK_CLOEXEC)
+            given = [self._listener.add(notice, one.fileno(), cloexec=cloexec) for one in (near, far)]
+        self._listener.write(notice, notice.arguments[3], _TWO.pack(*given))
+        return 0
 
     def find(self, notice: Notice) -> tuple[int, socket.socket | None]:
         """The inode behind the descriptor in the first argument, and the socket while it has no peer. Raises OSError."""

@@ -6,6 +6,7 @@ One question to sock_diag (man 7 sock_diag, linux/inet_diag.h) where it answers,
 import os
 import socket
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
@@ -20,8 +21,16 @@ _ANY_COOKIE: Final = 0xFFFFFFFF
 _COOKIE_AT: Final = _HEADER.size + 44  # struct inet_diag_msg
 _SO_COOKIE: Final = 57
 _TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
-_SYN_SENT, _LISTEN = b"02", b"0A"
+_PAIRS: Final = "/proc/net/unix"
+_SYN_SENT, _FADING, _LISTEN = b"02", b"06", b"0A"
 _ONE: Final = b"0" * 24 + b"01000000"  # ::1 as /proc/net/tcp6 has it; an address of IPv4 ends with its first byte
+
+Ends = tuple[int, int]
+
+
+def ends(one: int, other: int) -> Ends:
+    """The ports of a connection."""
+    return (one, other) if one < other else (other, one)
 
 
 class Tables:
@@ -48,6 +57,22 @@ class Tables:
     def taken() -> set[int]:
         """Every port of this box that a socket has as its own, listening, connected or fading; not one that is bound only."""
         return {int(fields[1].rpartition(b":")[2], 16) for fields in _lines()}
+
+    @staticmethod
+    def connections() -> Counter[Ends]:
+        """How many sockets of this box are one of the two ends: those too that nobody has open and that still hold data."""
+        return Counter(
+            ends(*(int(address.rpartition(b":")[2], 16) for address in fields[1:3]))
+            for fields in _lines()
+            if fields[3] not in (_LISTEN, _FADING)
+        )
+
+    @staticmethod
+    def pairs() -> set[int]:
+        """The inodes of all sockets of Unix in this box, those too that are under way in another."""
+        with open(_PAIRS, "rb", buffering=1 << 20) as stream:  # noqa: PTH123 - few imports
+            next(stream, b"")
+            return {int(line.split(None, 7)[6]) for line in stream}
 
     def _ask(self, place: Place) -> int:
         if self._asked is None:

@@ -163,6 +163,7 @@ said(granted=tried(lambda: connect(sys.argv[1])), other=tried(lambda: connect(sy
 def test_calls_are_refused() -> None:
     """Each through the kernel's own door, with arguments that the kernel would get to look at."""
     names = (
+        "io_setup",
         "ptrace",
         "unshare",
         "mount",
@@ -178,7 +179,70 @@ def test_calls_are_refused() -> None:
     )
     numbers = {name: of_this_machine().number(name) for name in (*names, "io_uring_setup")}
     found = answer(f"said(**{{name: call(number, 0, 0, 0, 0, 0) for name, number in {numbers!r}.items()}})", FREE)
-    assert {found.pop("clone3"), found.pop("io_uring_setup")} == {"ENOSYS"}
+    assert {found.pop("clone3"), found.pop("io_uring_setup"), found.pop("io_setup")} == {"ENOSYS"}
+    assert set(found.values()) == {"EPERM"}, found
+
+
+def test_nobody_elses_turn_changes() -> None:
+    """Of a process alone, and of oneself: with 0 for a user or a group it is all processes of that. Nor is any other number."""
+    names = ("setpriority", "ioprio_set")
+    numbers = {name: of_this_machine().number(name) for name in names}
+    alone = 54_321  # the number of a user who has no other process: what passes changes nobody else's
+    same = {"user": alone, "group": alone} if os.geteuid() == 0 else {}
+    with subprocess.Popen(["sleep", "100"], **same) as stranger:  # type: ignore[call-overload]
+        before = os.getpriority(os.PRIO_PROCESS, stranger.pid)
+        found = answer(
+            f"""
+nice, io = {numbers["setpriority"]}, {numbers["ioprio_set"]}
+said(
+    user=call(nice, 2, 0, 19), group=call(nice, 1, 0, 19), io_user=call(io, 3, 0, 3 << 13), io_group=call(io, 2, 0, 3 << 13),
+    own_user=call(nice, 2, os.getuid(), 19), other=call(nice, 0, {stranger.pid}, 19), io_other=call(io, 1, {stranger.pid}, 3 << 13),
+    own=call(nice, 0, 0, 19), io_own=call(io, 1, 0, 3 << 13),
+)
+""",
+            FREE, user=alone if same else 0,
+        )  # fmt: skip
+        after = os.getpriority(os.PRIO_PROCESS, stranger.pid)
+        stranger.terminate()
+    assert {found.pop("own"), found.pop("io_own")} == {"passed"}
+    assert set(found.values()) == {"EPERM"}, found
+    assert after == before
+
+
+def test_a_copy_needs_no_reference() -> None:
+    """Between a file and a socket or pipe: a buffer would keep whole pages for the bytes that it counts. Libraries copy."""
+    numbers = [of_this_machine().number(name) for name in ("splice", "tee", "vmsplice", "sendfile")]
+    found = answer(
+        f"""
+import shutil, tempfile
+with tempfile.NamedTemporaryFile() as one, tempfile.NamedTemporaryFile() as two:
+    one.write(b"text"); one.flush()
+    shutil.copyfile(one.name, two.name)
+    near, far = socket.socketpair()
+    one.seek(0); near.sendfile(one)
+    said(copied=two.read().decode(), sent=far.recv(9).decode(), calls=[call(number, 0, 0, 0, 0, 0, 0) for number in {numbers}])
+""",
+        FREE,
+    )  # fmt: skip
+    assert found == {"copied": "text", "sent": "text", "calls": ["EINVAL"] * 4}
+
+
+def test_no_option_leads_a_socket_out() -> None:
+    """Not to an interface, a route, or a filter; those of every day are set."""
+    found = answer(
+        """
+one, six = socket.socket(), socket.socket(socket.AF_INET6)
+def given(level, option, value=1, to=one): return tried(lambda: to.setsockopt(level, option, value))
+said(
+    device=given(1, 25, b"eth0"), index=given(1, 62, 2), mark=given(1, 36), filter=given(1, 26, bytes(16)),
+    route=given(0, 4, bytes.fromhex("8307047f00000100")), unicast=given(0, 50, socket.htonl(2)), member=given(0, 35, bytes(12)),
+    six=given(41, 50, bytes(20), six), six_unicast=given(41, 76, 1, six), ulp=given(6, 31, b"tls"),
+    plain=[given(1, 2), given(1, 9), given(6, 1), given(6, 4, 60), given(0, 1, 8), given(41, 26, 1, six), given(6, 18, 1000)],
+)
+""",
+        FREE,
+    )
+    assert found.pop("plain") == ["passed"] * 7
     assert set(found.values()) == {"EPERM"}, found
 
 
