@@ -117,6 +117,7 @@ def worst(samples: list[float], share: float) -> float:
     return sorted(samples)[int(share * len(samples)) - 1]
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("flood", FLOODS)
 def test_rc_028(running: Box, flood: str) -> None:
     """One flood at a time; whatever it comes to, it is alone with it."""

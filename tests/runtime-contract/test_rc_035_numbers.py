@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from harness.benches import keep, livez
 from harness.box import API_PORT, Box
 from harness.images import Images
@@ -51,6 +52,7 @@ def start_seconds(box: Box) -> float:
     return time.perf_counter() - started
 
 
+@pytest.mark.timed
 def test_rc_035_start(make_box: Callable[..., Box]) -> None:
     """Start to `/ready` 200: p95 within 2.5 s."""
     box = make_box()
@@ -62,6 +64,7 @@ def test_rc_035_start(make_box: Callable[..., Box]) -> None:
     assert keep(f"start-{box.engine}", "start to /ready 200", "s", runs, START_SECONDS) <= START_SECONDS
 
 
+@pytest.mark.timed
 def test_rc_035_livez(running: Box, tmp_path: Path) -> None:
     """`/livez` under four clients of 200 requests a second: p99 within 30 ms."""
     url, out = f"http://127.0.0.1:{API_PORT}", tmp_path / "livez.json"

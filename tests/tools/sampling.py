@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import subprocess
 from collections import defaultdict
+from operator import attrgetter
+from types import SimpleNamespace
 
 import pytest
 
@@ -60,7 +62,7 @@ def _family(item: pytest.Item) -> tuple[tuple[str, ...], int] | None:
             continue
         name = node.nodeid.partition("[")[0]
         each = mark.kwargs.get("each", ())
-        values = [str(item.callspec.params[key]) for key in each]  # type: ignore[attr-defined]
+        values = [str(attrgetter(key)(SimpleNamespace(**item.callspec.params))) for key in each]  # type: ignore[attr-defined]
         return (name, *values), int(mark.args[0])
     return None
 

@@ -62,7 +62,7 @@ UNCONFINED = module("agentbox.agents.admission", "confinement=confinement_of(", 
 
 WAITS_FOR_A_FLOOD = module(
     "agentbox.agents.pump",
-    "            self._loop.remove_reader(self._fd)\n            self._pause = self._loop.call_later(wait, self._resume)\n",
+    "            self._loop.remove_reader(self._fd)\n            self._pause = self._loop.call_later(wait, self._paid)\n",
     "            __import__('time').sleep(max(wait, 0.15))\n",
 )
 LOOKS_ONCE = module(

@@ -23,6 +23,7 @@ def test_each_id_has_a_mutant() -> None:
 
 
 @pytest.mark.timed
+@pytest.mark.sampled(8, each=("mutant.rc",))
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
 def test_the_predicate_fails(docker_box: Callable[..., DockerBox], mutant: Mutant) -> None:
     """For the reason that was planted, and for no other."""
