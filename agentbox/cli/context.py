@@ -67,8 +67,14 @@ class Cli:
         return manifest
 
     def known_record(self) -> BoxRecord | None:
-        """The record of the last start; if it is lost or damaged, what the engines still run of this box."""
+        """The record of the last start; if it is lost or damaged, what the engines still run of this box.
+
+        Raises AgentboxError (exit 1) for a record of something else than this box.
+        """
         if (record := self.state().record()) is not None:
+            from agentbox.engine.places import check_record
+
+            check_record(record, self.facts.name, self.state())
             return record
         from agentbox.engine.base import url_of
         from agentbox.engine.choose import find

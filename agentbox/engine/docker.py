@@ -53,7 +53,7 @@ class Docker:
             )
         cores = int(docker(["info", "--format", "{{.NCPU}}"], doing="ask docker for its cores"))
         hostlimits.check(start.plan, hostlimits.of_docker(cores, reach.reach().host))
-        ports.refuse_taken(start.plan, _published(found) if found else (), container_at=ports.docker_publishes)
+        ports.refuse_taken(start.plan.ports, _published(found) if found else (), container_at=ports.docker_publishes)
 
     def start(self, start: Start) -> BoxRecord:
         """Writes the compose folder, then lets compose bring the container up; with `recreate`, a new one."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentbox.engine.command import succeeds
 from agentbox.errors import AgentboxError, ExitCode
+from agentbox.plan.names import GATEWAY
 from agentbox.settings import PREFIX_VARIABLE
 
 if TYPE_CHECKING:
@@ -20,23 +22,32 @@ _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 Namer = Callable[[int], str]
 
 
-def refuse_taken(plan: Plan, ours: Collection[int] = (), *, container_at: Namer = lambda _port: "") -> None:
+def refuse_taken(rows: Iterable[Port], ours: Collection[int] = (), *, container_at: Namer = lambda _port: "") -> None:
     """Raises AgentboxError (exit 7), naming who has a port that the box wants to publish.
 
     `ours` are ports that this very box holds now. `container_at` names the container that publishes a port, "" = none.
     """
-    for port in plan.ports:
+    for port in rows:
         if not port.publish or port.port in ours or _free(port):
             continue
         who = container_at(port.port) or _process_at(port.port) or "another program"
-        raise taken(f"{port.owner} = {port.port}", who)
+        raise taken(f"{port.owner} = {port.port}", who, follows_api=port.owner == GATEWAY)
 
 
-def taken(what: str, who: str) -> AgentboxError:
+def on_host(plan: Plan) -> tuple[Port, ...]:
+    """What a box without a network of its own listens on: the gateway too, which follows the port of the API."""
+    from agentbox.plan.network import LOOPBACK, gateway_port  # reads features: only who starts a box needs it
+
+    port = gateway_port(plan, contained=False)
+    return tuple(replace(row, port=port, publish=LOOPBACK) if row.owner == GATEWAY else row for row in plan.ports)
+
+
+def taken(what: str, who: str, *, follows_api: bool = False) -> AgentboxError:
     """What to raise for a port that somebody else listens on."""
+    key = "another api.port" if follows_api else "another port"
     return AgentboxError(
         f"cannot publish {what}: {who} listens there",
-        "Stop it, or give this box another port in the manifest.",
+        f"Stop it, or give this box {key} in the manifest.",
         exit_code=ExitCode.BUSY,
     )
 

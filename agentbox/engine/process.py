@@ -18,16 +18,13 @@ from agentbox.engine.daemon import start_ticks
 from agentbox.engine.files import told, write_in_place
 from agentbox.engine.identity import BOX_UID, become_box_user, require_readable
 from agentbox.engine.interrupts import held_back
-from agentbox.engine.logfile import lines_of
 from agentbox.engine.members import end, leader, members
+from agentbox.engine.places import process_root
 from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.errors import AgentboxError, ExitCode
-from agentbox.render.supervisord import boot_log
 from agentbox.settings import CHECKOUT, PREFIX_VARIABLE, Paths, environment
-from agentbox.supervision.boot_log import earlier
 from agentbox.supervision.protections import PROCESS_ENGINE_LACKS
 
-_ROOTS = Path("/var/lib/agentbox-process")
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE")
 _POLL_SECONDS = 0.05
 _KILL_SECONDS = 5.0
@@ -41,7 +38,7 @@ class Process:
 
     def root(self, start: Start) -> Path:
         """Where the box lives: its state folder, or a folder that uid 1000 can reach when root starts it."""
-        return _root(start.plan.name, start.state)
+        return process_root(start.plan.name, start.state)
 
     def check(self, start: Start) -> None:
         """Raises AgentboxError: exit 7 for a port that is taken, 3 for limits and for places that uid 1000 cannot read."""
@@ -49,8 +46,9 @@ class Process:
             require_readable([CHECKOUT, Path(sys.prefix), Path(sys.executable).resolve()])
         hostlimits.check(start.plan, hostlimits.of_this_process())
         mine = set(members(self.root(start)))
-        ours = {port.port for port in start.plan.ports if mine.intersection(ports.listeners(port.port))}
-        ports.refuse_taken(start.plan, ours, container_at=ports.docker_publishes)
+        rows = ports.on_host(start.plan)
+        ours = {row.port for row in rows if mine.intersection(ports.listeners(row.port))}
+        ports.refuse_taken(rows, ours, container_at=ports.docker_publishes)
 
     def start(self, start: Start) -> BoxRecord:
         """Ends what is left of an earlier start, lays the box's files below its root, and boots."""
@@ -86,7 +84,7 @@ class Process:
 
     def find(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
         """A box of ours that runs though its record is lost."""
-        root = _root(name, state)
+        root = process_root(name, state)
         if not members(root):
             return None
         pid = leader(root) or 0
@@ -100,8 +98,9 @@ class Process:
         return Running("running" if alive else "exited" if Path(record.root).exists() else "absent", None)
 
     def stop(self, record: BoxRecord, seconds: int) -> None:
-        if self.inspect(record).state == "running":
-            self._stop(record.pid, Path(record.root), seconds)
+        root = Path(record.root)
+        if self.inspect(record).state == "running" and record.pid in members(root):
+            self._stop(record.pid, root, seconds)
 
     def _stop(self, pid: int, root: Path, seconds: int) -> None:
         ticks = start_ticks(pid)
@@ -132,10 +131,13 @@ class Process:
 
     def leftover(self, name: str, state: BoxState) -> BoxRecord | None:
         """What a box that is down has stored, to be removed by `remove`; None when there is nothing."""
-        root = _root(name, state)
+        root = process_root(name, state)
         return BoxRecord(engine=self.name, name=name, api_url="", root=str(root)) if root.exists() else None
 
     def logs(self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None) -> Iterator[str]:
+        from agentbox.engine.logfile import lines_of  # renderers take long to import, and few commands need one
+        from agentbox.render.supervisord import boot_log
+
         return lines_of(boot_log(Paths(Path(record.root))), follow=follow, lines=lines)
 
     def execute(self, record: BoxRecord, argv: Sequence[str], *, terminal: bool) -> int:
@@ -199,6 +201,9 @@ def _give(root: Path) -> None:
 
 def boot(paths: Paths, start: Start) -> subprocess.Popen[bytes]:
     """Starts the boot over what lies below the prefix, in a session of its own, as the box's user."""
+    from agentbox.render.supervisord import boot_log
+    from agentbox.supervision.boot_log import earlier
+
     earlier(boot_log(paths)).unlink(missing_ok=True)
     descriptor = os.open(boot_log(paths), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
     if os.geteuid() == 0:
@@ -228,10 +233,6 @@ def _environment(paths: Paths) -> dict[str, str]:
     here = environment()
     kept = {name: here[name] for name in _INHERITED if name in here}
     return kept | {PREFIX_VARIABLE: str(paths.prefix), "HOME": str(paths.workspace), "TMPDIR": str(paths.tmp)}
-
-
-def _root(name: str, state: BoxState) -> Path:
-    return _ROOTS / name if os.geteuid() == 0 else state.folder / "root"
 
 
 def _reap(pid: int) -> None:

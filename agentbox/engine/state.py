@@ -91,6 +91,10 @@ class BoxState:
         return self.folder / "secrets"
 
     @property
+    def record_file(self) -> Path:
+        return self.folder / "record.json"
+
+    @property
     def token_file(self) -> Path:
         return self.folder / "token"
 
@@ -128,7 +132,7 @@ class BoxState:
 
     def record(self) -> BoxRecord | None:
         """The record of the last start, or None. A damaged one counts as none: `up` writes it anew."""
-        return _read(self.folder / "record.json", BoxRecord)
+        return _read(self.record_file, BoxRecord)
 
     def running_record(self) -> BoxRecord:
         """The record, or AgentboxError (exit 8) when this box was never started or is down."""
@@ -142,11 +146,11 @@ class BoxState:
         return record
 
     def remember(self, record: BoxRecord) -> None:
-        write_atomically(self.folder / "record.json", json.dumps(asdict(record), indent=2) + "\n")
+        write_atomically(self.record_file, json.dumps(asdict(record), indent=2) + "\n")
 
     def forget(self) -> None:
-        for name in ("record.json", "token"):
-            (self.folder / name).unlink(missing_ok=True)
+        for path in (self.record_file, self.token_file):
+            path.unlink(missing_ok=True)
 
     def granted(self) -> list[Path]:
         """Folders of the operator's whose access list `up --project` changed."""

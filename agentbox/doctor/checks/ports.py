@@ -1,7 +1,6 @@
 """The ports that the box publishes: free, or its own."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from agentbox.doctor.host import Host
 from agentbox.doctor.row import Row
@@ -13,11 +12,12 @@ TITLE = "the ports that the box publishes"
 
 
 def look(host: Host) -> Iterator[Row]:
-    ours = {port.port for port in host.plan.ports} if host.running else set[int]()
-    for port in (port for port in host.plan.ports if port.publish):
+    rows = ports.on_host(host.plan) if host.engine.name == "process" else host.plan.ports
+    ours = {port.port for port in rows} if host.running else set[int]()
+    for port in (port for port in rows if port.publish):
         where = f"{port.publish}:{port.port} ({port.owner})"
         try:
-            ports.refuse_taken(replace(host.plan, ports=(port,)), ours, container_at=_container(host))
+            ports.refuse_taken([port], ours, container_at=_container(host))
         except AgentboxError as error:
             yield Row(check=NAME, subject=str(port.port), state="bad", said=error.message, advice=error.hint)
         else:

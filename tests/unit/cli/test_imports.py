@@ -103,7 +103,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[s
         state.keep_token(TOKEN)
         state.remember(
             BoxRecord(
-                engine="process", name="hot", api_url=running.url, root=str(folder), pid=os.getpid(),
+                engine="process", name="hot", api_url=running.url, root=str(state.folder / "root"), pid=os.getpid(),
                 start_ticks=start_ticks(os.getpid()),
             )
         )  # fmt: skip

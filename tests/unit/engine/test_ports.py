@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.engine.ports import listeners, refuse_taken
+from agentbox.engine.ports import listeners, on_host, refuse_taken
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.plan.model import Plan, Port
+from agentbox.plan.names import GATEWAY
 from agentbox.testing.plans import plan_of
 
 
@@ -32,7 +33,7 @@ def test_the_program_is_named(taken: socket.socket) -> None:
     address, port = taken.getsockname()[:2]
     asked = "::1" if ":" in address else "127.0.0.1"
     with pytest.raises(AgentboxError) as caught:
-        refuse_taken(plan_with(Port(owner="api.port", name="api", port=port, publish=asked)))
+        refuse_taken([Port(owner="api.port", name="api", port=port, publish=asked)])
     assert caught.value.exit_code is ExitCode.BUSY
     assert caught.value.message.startswith(f"cannot publish api.port = {port}: process {os.getpid()} (")
     assert list(listeners(port)) == [os.getpid()]
@@ -43,8 +44,8 @@ def test_a_container_is_named_rather_than_its_proxy(taken: socket.socket) -> Non
     port = taken.getsockname()[1]
     ours = plan_with(Port(owner="api.port", name="api", port=port, publish=taken.getsockname()[0]))
     with pytest.raises(AgentboxError, match="the box x listens there"):
-        refuse_taken(ours, container_at=lambda _port: "the box x")
-    refuse_taken(ours, [port])
+        refuse_taken(ours.ports, container_at=lambda _port: "the box x")
+    refuse_taken(ours.ports, [port])
 
 
 def test_a_free_port_and_an_unpublished_one_pass(taken: socket.socket) -> None:
@@ -56,5 +57,18 @@ def test_a_free_port_and_an_unpublished_one_pass(taken: socket.socket) -> None:
         Port(owner="a", name="a", port=free, publish="127.0.0.1"),
         Port(owner="b", name="b", port=taken.getsockname()[1], publish=""),
     )
-    refuse_taken(plan)
-    refuse_taken(plan)
+    refuse_taken(plan.ports)
+    refuse_taken(plan.ports)
+
+
+def test_the_port_of_the_gateway_is_asked_for_too() -> None:
+    """A box without a network of its own has it on loopback, three above the API's: who listens there is named before it starts."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        plan = plan_of(f"[api]\nport = {port - 3}\n")
+        with pytest.raises(AgentboxError) as caught:
+            refuse_taken(row for row in on_host(plan) if row.owner == GATEWAY)
+        assert caught.value.exit_code is ExitCode.BUSY
+        assert caught.value.message.startswith(f"cannot publish gateway = {port}: process {os.getpid()} (")
+        assert caught.value.hint == "Stop it, or give this box another api.port in the manifest."
+        refuse_taken(row for row in plan.ports if row.owner == GATEWAY)  # a container has a network of its own

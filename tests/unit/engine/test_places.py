@@ -1,0 +1,86 @@
+"""A record that names what its box does not own stops, overwrites and removes nothing."""
+
+import json
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from agentbox.cli.main import cli
+from agentbox.engine.daemon import start_ticks
+from agentbox.engine.places import check_record, process_root
+from agentbox.engine.process import Process
+from agentbox.engine.state import BoxRecord, BoxState
+from agentbox.errors import AgentboxError
+
+KEPT = ("run", "tmp", "opt", "etc")
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> BoxState:
+    found = BoxState(tmp_path / "state/mine")
+    found.make()
+    return found
+
+
+def of_process(state: BoxState) -> BoxRecord:
+    return BoxRecord(engine="process", name="mine", api_url="", root=str(state.folder / "root"))
+
+
+def of_docker(state: BoxState) -> BoxRecord:
+    return BoxRecord(engine="docker", name="mine", api_url="", folder=str(state.compose_dir))
+
+
+def test_what_the_name_gives_is_taken(state: BoxState, tmp_path: Path) -> None:
+    """By whichever user it was started, and through a link above it."""
+    check_record(of_docker(state), "mine", state)
+    check_record(of_process(state), "mine", state)
+    check_record(replace(of_process(state), root="/var/lib/agentbox-process/mine"), "mine", state)
+    check_record(replace(of_process(state), root=str(process_root("mine", state))), "mine", state)
+    (tmp_path / "link").symlink_to(state.folder)
+    check_record(replace(of_docker(state), folder=str(tmp_path / "link/compose")), "mine", state)
+
+
+@pytest.mark.parametrize(
+    "root", ["", ".", "/", "/etc", "root", "/var/lib/agentbox-process", "/var/lib/agentbox-process/yours"]
+)
+def test_another_root_is_refused(state: BoxState, root: str) -> None:
+    """None, a relative one, the host's own, and that of another box."""
+    with pytest.raises(AgentboxError, match="which the box mine does not own"):
+        check_record(replace(of_process(state), root=root), "mine", state)
+
+
+def test_another_name_or_folder_is_refused(state: BoxState) -> None:
+    """Those of another box, as in a state folder that was copied."""
+    with pytest.raises(AgentboxError, match="it names the box 'yours'"):
+        check_record(replace(of_docker(state), name="yours"), "mine", state)
+    with pytest.raises(AgentboxError, match="which the box mine does not own"):
+        check_record(replace(of_docker(state), folder=str(state.folder.parent / "yours/compose")), "mine", state)
+
+
+@pytest.mark.parametrize("words", [["down"], ["down", "--volumes", "--yes"], ["restart"], ["status"]])
+def test_no_command_touches_what_a_record_names(
+    state: BoxState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """Folders of the operator's stay, and what to do is said."""
+    monkeypatch.setenv("AGENTBOX_STATE_DIR", str(tmp_path / "state"))
+    (tmp_path / "agentbox.toml").write_text('[meta]\nschema_version = 1\nname = "mine"\n')
+    mine = tmp_path / "work"
+    for name in KEPT:
+        (mine / name).mkdir(parents=True)
+    state.record_file.write_text(json.dumps({**asdict(of_process(state)), "root": str(mine)}))
+    done = CliRunner().invoke(cli, ["--manifest", str(tmp_path / "agentbox.toml"), *words])
+    assert isinstance(done.exception, AgentboxError)
+    assert (
+        done.exception.message
+        == f"cannot use {state.record_file}: it names the folder {str(mine)!r}, which the box mine does not own"
+    )
+    assert sorted(path.name for path in mine.iterdir()) == sorted(KEPT)
+
+
+def test_a_process_of_another_program_is_not_signalled(state: BoxState) -> None:
+    """It must run below the root of the box, whatever number a record has: here this very test."""
+    pid = os.getpid()
+    Process().stop(replace(of_process(state), pid=pid, start_ticks=start_ticks(pid)), 1)
