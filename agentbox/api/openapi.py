@@ -155,7 +155,10 @@ def _content(route: Route, status: int, schemas: Schemas) -> dict[str, Any]:
         return {"content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
     if route.media == "any":
         return {"content": dict(BYTES[route.response])}
-    return {"content": {STREAM_TYPE if route.stream else JSON_TYPE: {"schema": _schema(route.response, schemas)}}}
+    if route.stream:
+        told = [_schema(name, schemas) for name in (route.response, route.last) if name]
+        return {"content": {STREAM_TYPE: {"schema": {"anyOf": [*told, {"$ref": "#/components/schemas/Problem"}]}}}}
+    return {"content": {JSON_TYPE: {"schema": _schema(route.response, schemas)}}}
 
 
 def _schema(name: str, schemas: Schemas) -> dict[str, Any]:

@@ -69,7 +69,8 @@ def _takes(route: Route) -> str:
 def _answers(route: Route) -> str:
     codes = ", ".join(map(str, route.statuses))
     form = "events of " if route.stream else ""
-    return f"{codes} {form}`{route.response}`" if route.response else codes
+    last = f", then `{route.last}`" if route.last else ""
+    return f"{codes} {form}`{route.response}`{last}" if route.response else codes
 
 
 def main() -> None:

@@ -65,7 +65,7 @@ TASKS: tuple[Route, ...] = (
     ),
     Route(
         name="task_logs", method="GET", path="/v1/tasks/{id}/logs", scope=READ, handler="tasks.logs",
-        response="StreamItem", query=("since", "follow"), stream=True,
+        response="StreamItem", last="Task", query=("since", "follow"), stream=True,
         summary="Output of the task's agent; ends with an event `task` that carries the finished Task.",
     ),
     Route(

@@ -17,7 +17,7 @@ class Route:
     `scope`: every name must be held; empty = public. `handler` is `<module>.<function>` below the API's endpoints;
     `request` and `response` name records ("" = no body), so that the server and each client can share this table.
     `query` names are all that the query string may hold. `body_limit` is in bytes: 0 = a body is refused,
-    None = `api.max_body`. A `stream` answers server-sent events; a `socket` is a GET that
+    None = `api.max_body`. A `stream` answers server-sent events, of which an `error` is a problem; a `socket` is a GET that
     becomes a WebSocket, and is refused with a problem before that. Where `media` is `any`, bodies are bytes of any type:
     the handler reads the body piece by piece, and looks at Accept itself. `headers` are those that mean something here.
     `{name*}` at the end of a path is the rest of it, slashes and all.
@@ -31,6 +31,7 @@ class Route:
     summary: str
     request: str = ""
     response: str = ""
+    last: str = ""  # the record that ends a stream, where it is another one
     statuses: tuple[int, ...] = (200,)
     body_limit: int | None = 0
     query: tuple[str, ...] = ()

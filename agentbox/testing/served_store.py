@@ -34,7 +34,8 @@ def _unsaid(type: str, data: JsonObj) -> None:
 
 
 class ServedClock:
-    """The suite's wall clock; waiting takes real time, or the container's own loops would move it."""
+    """The suite's clock, which also goes on by itself where no wall is read; waiting takes real time, or the container's own
+    loops would move it."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
@@ -43,7 +44,7 @@ class ServedClock:
         return self._clock.now()
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return time.monotonic() + self._clock.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -28,6 +28,19 @@ def settle(db: apsw.Connection, now: int) -> None:
             change(db, bead_id, now, status="open", **free)
 
 
+def move(db: apsw.Connection, by: int) -> None:
+    """Every lease expires so many milliseconds later, or earlier."""
+    db.execute("UPDATE beads SET lease_expires_at = lease_expires_at + ? WHERE status = 'claimed'", (by,))
+
+
+def bring_back(db: apsw.Connection, now: int) -> None:
+    """A lease that was granted later than now has what it was granted from now on: the clock went back meanwhile."""
+    db.execute(
+        "UPDATE beads SET lease_expires_at = ? + lease_expires_at - updated_at WHERE status = 'claimed' AND updated_at > ?",
+        (now, now),
+    )
+
+
 def any_expired(db: apsw.Connection, now: int) -> bool:
     """Whether a lease waits to be settled."""
     return (

@@ -1,5 +1,6 @@
 """Beads in a SQLite file of the box."""
 
+import asyncio
 from collections.abc import Callable
 from typing import TypeVar, cast
 
@@ -9,6 +10,7 @@ from agentbox.adapters import context
 from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
 from agentbox.adapters.beads import checks, closing, contract, create, deps, leases
 from agentbox.adapters.beads.contract import ALL, Bead, BeadFilter, BeadSpec, Claim
+from agentbox.adapters.beads.lease_time import LOOK_SECONDS, LeaseTime
 from agentbox.adapters.beads.rows import beads, find, ms
 from agentbox.adapters.beads.schema import MIGRATIONS
 from agentbox.adapters.deadline import Deadline
@@ -20,7 +22,8 @@ T = TypeVar("T")
 
 
 class LocalSqliteBeads(Adapter):
-    """`beads.db`. Before each call expired leases are settled, so that what a read shows is what a claim would meet."""
+    """`beads.db`. Before each call expired leases are settled, so that what a read shows is what a claim would meet. Time in
+    which this process did not run, and steps of the clock, count for no lease."""
 
     slot = "beads"
     impl = "local-sqlite"
@@ -29,12 +32,25 @@ class LocalSqliteBeads(Adapter):
         super().__init__(cfg, deps)
         self._db = Database(cfg.directory / "beads.db", MIGRATIONS, self.slot, self.impl, record=cfg.record)
         self._lease_s = int(cfg.option("lease_seconds", leases.DEFAULT_LEASE))
+        self._time = LeaseTime(deps.clock)
+        self._looking: asyncio.Task[None] | None = None
 
     async def open(self, deadline: Deadline) -> None:
         await self._db.open()
+        await self._db.write(lambda db: leases.bring_back(db, self._now()))
+        self._looking = asyncio.create_task(self._look(), name="lease-time")
 
     async def close(self) -> None:
+        looking, self._looking = self._looking, None
+        if looking is not None:
+            looking.cancel()
+            await asyncio.wait({looking})
         await self._db.close()
+
+    async def _look(self) -> None:
+        while True:
+            self._time.look()
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def health(self) -> Health:
         """Writes a time and reads it back."""
@@ -154,9 +170,15 @@ class LocalSqliteBeads(Adapter):
 
     async def _write(self, job: Callable[[apsw.Connection, int], T]) -> T:
         def settled(db: apsw.Connection) -> T:
-            now = self._now()
-            leases.settle(db, now)
-            return job(db, now)
+            owed, now = self._time.take(), self._now()
+            try:
+                if owed:
+                    leases.move(db, owed)
+                leases.settle(db, now)
+                return job(db, now)
+            except BaseException:  # all of it is undone
+                self._time.give_back(owed)
+                raise
 
         return await self._db.write(settled)
 
@@ -165,7 +187,7 @@ class LocalSqliteBeads(Adapter):
 
         def try_it(db: apsw.Connection) -> T | object:
             now = self._now()
-            if leases.any_expired(db, now) or (with_schedules and create.any_due(db, now)):
+            if self._time.look() or leases.any_expired(db, now) or (with_schedules and create.any_due(db, now)):
                 return _SETTLE
             return job(db, now)
 

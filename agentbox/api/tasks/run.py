@@ -133,7 +133,7 @@ class Run:
         try:
             seconds = self._lease_seconds
             await self._insist(lambda: beads.claim(self.task_id, ASSIGNEE, lease_id=lease, lease_s=seconds))
-        except (AlreadyClaimed, InvalidTransition, NotFound) as error:
+        except (AlreadyClaimed, InvalidTransition, NotFound, LeaseLost) as error:
             raise NotOurs(error.message) from error
 
     async def _held(self) -> bool:
@@ -151,13 +151,17 @@ class Run:
             await asyncio.wait({work, beat})
 
     async def _heartbeat(self) -> None:
-        """Raises NotOurs when the lease is lost. A store that cannot be reached takes nothing away."""
+        """Raises NotOurs when the lease is somebody else's. A store that cannot be reached takes nothing away, and a lease that
+        expired while this process could not renew it is taken again."""
         while True:
             await asyncio.sleep(self._lease_seconds / 3)
             try:
                 lease, seconds = self.entry.lease_id or "", self._lease_seconds
                 await self._container.beads.heartbeat(self.task_id, lease, lease_s=seconds)
-            except (LeaseLost, NotFound) as error:
+            except LeaseLost:
+                await self._claim()
+                _log.warning("lease taken again", task_id=self.task_id)
+            except NotFound as error:
                 raise NotOurs(error.message) from error
             except AdapterError as error:
                 _log.warning("heartbeat failed", task_id=self.task_id, reason=error.message)
@@ -263,8 +267,12 @@ class Run:
         return True
 
     async def _close_with(self, outcome: str, note: str, result: Any) -> None:
-        lease = self.entry.lease_id
-        await self._container.beads.close_bead(self.task_id, outcome=outcome, note=note, result=result, lease_id=lease)
+        lease, beads = self.entry.lease_id, self._container.beads
+        try:
+            await beads.close_bead(self.task_id, outcome=outcome, note=note, result=result, lease_id=lease)
+        except LeaseLost:
+            await self._claim()
+            await beads.close_bead(self.task_id, outcome=outcome, note=note, result=result, lease_id=lease)
 
     async def _end_agent(self) -> None:
         """Ends the agent's tree, if there is one."""
