@@ -10,6 +10,7 @@ from typing import Any
 
 from agentbox.adapters.errors import ValidationError, ValueTooLarge
 from agentbox.adapters.wire import refuse, to_wire
+from agentbox.json_input import read_json
 
 MAX_NESTING = 64
 
@@ -83,7 +84,7 @@ def key_of(cursor: str | None, listing: Sequence[Any], length: int) -> list[Any]
     if cursor is None:
         return None
     try:
-        data = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        data = read_json(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, TypeError, binascii.Error):
         data = None
     if not isinstance(data, list) or len(data) != length + 1 or data[0] != _mark(listing):

@@ -1,12 +1,13 @@
 """Reads the body of a request, never more than its row allows."""
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from agentbox.api.cloudevents import MEDIA_TYPES as CLOUD_TYPES
 from agentbox.api.headers import check_json, has_body, too_large
 from agentbox.api.problems import invalid
+from agentbox.json_input import NotJson
+from agentbox.json_input import read_json as parse_json
 from agentbox.routes import Route
 
 JSON_TYPES = ("application/json",)
@@ -29,9 +30,9 @@ async def read_json(route: Route, headers: Mapping[str, str], receive: Receive, 
         raise too_large(int(length), cap)
     data = await _read(receive, cap)
     try:
-        return json.loads(data.decode(), parse_constant=refuse_constant)  # bytes would be taken in UTF-16 too
-    except (ValueError, RecursionError) as error:
-        raise invalid("", "the body is no JSON document in UTF-8") from error
+        return parse_json(data)
+    except NotJson as error:
+        raise invalid("", f"the body is no JSON document in UTF-8: {error}") from error
 
 
 async def _read(receive: Receive, cap: int) -> bytes:
@@ -72,8 +73,3 @@ class Incoming:
         found = await _read(self.receive, cap)
         self.unread = False
         return found
-
-
-def refuse_constant(name: str) -> Any:
-    """NaN and the infinities, which Python reads and JSON does not have. Raises ValueError."""
-    raise ValueError(f"{name} is no JSON")

@@ -40,6 +40,25 @@ def test_a_body_that_is_none(box: ApiBox, place: str) -> None:
     assert "request failed" not in log
 
 
+WRAPPED = {
+    "POST /v1/events": b'{"events": [{"type": "x", "data": %s}]}', "PUT /v1/memory/ns/n/keys/k": b'{"value": %s}',
+    "POST /v1/memory/search": b'{"query": "x", "flt": {"a": %s}}', "POST /v1/beads/epics": b'{"title": "x", "data": {"a": %s}}',
+    "POST /v1/agents": b'{"name": "x", "argv": ["true"], "labels": {"a": %s}}', "POST /v1/tasks": b'{"argv": ["true"], "labels": {"a": %s}}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", WRAPPED)
+def test_a_value_that_is_too_deep(box: ApiBox, place: str) -> None:
+    """At every depth that Python still reads, in objects and in arrays: the client's fault, and told as such."""
+    for depth in (70, 99, 150, 330, 500, 700, 900, 990):
+        for value in (b'{"a":' * depth + b"1" + b"}" * depth, b"[" * depth + b"]" * depth):
+            body = WRAPPED[place] % value
+            head = f"{place} HTTP/1.1\n{AUTH}\nContent-Type: application/json\nContent-Length: {len(body)}"
+            answer = ask(box.plan.api.port, head, body)
+            assert answer.status == 400, (depth, answer.body[:300])
+    assert "request failed" not in box.log.read_text()
+
+
 HEADS = {
     "two lengths": "POST /v1/beads/epics HTTP/1.1\nContent-Length: 2\nContent-Length: 3", "two hosts": "GET /v1/beads HTTP/1.1\nHost: 127.0.0.1\nHost: evil.example",
     "two tokens": f"GET /v1/beads HTTP/1.1\n{AUTH}", "length and chunks": "POST /v1/beads/epics HTTP/1.1\nContent-Length: 2\nTransfer-Encoding: chunked",
@@ -47,6 +66,7 @@ HEADS = {
     "a long number": f"GET /v1/beads?limit={'9' * 5000} HTTP/1.1", "digits of another script": "GET /v1/beads?limit=%D9%A3 HTTP/1.1", "since": f"GET /v1/events?since={'9' * 5000} HTTP/1.1",
     "a long seq": f"GET /v1/events/{'9' * 5000} HTTP/1.1", "a long id of a stream": f"GET /v1/events/stream HTTP/1.1\nLast-Event-ID: {'9' * 5000}",
     "NaN in a query": "GET /v1/memory/ns/n/keys?flt=%7B%22a%22%3ANaN%7D HTTP/1.1", "a deep query": f"GET /v1/memory/ns/n/keys?flt={'%5B' * 4000} HTTP/1.1",
+    "a deep cursor": "GET /v1/beads?cursor=%s HTTP/1.1" % ("W1tb" * 2000), "a deep filter": f"GET /v1/memory/ns/n/keys?flt={'%7B%22a%22%3A' * 500}1{'%7D' * 500} HTTP/1.1",
     "NaN seconds": "DELETE /v1/agents/x?generation=1&grace_s=nan HTTP/1.1", "negative length": "POST /v1/beads/epics HTTP/1.1\nContent-Length: -1",
     "a bad chunk": "POST /v1/beads/epics HTTP/1.1\nContent-Type: application/json\nTransfer-Encoding: chunked\n\nzz",
 }  # fmt: skip

@@ -9,6 +9,7 @@ import jsonpointer
 from agentbox.adapters.errors import PatchFailed, UnsupportedPatch
 from agentbox.adapters.text import check_json
 from agentbox.adapters.wire import refuse
+from agentbox.json_input import read_json
 
 JSON_PATCH = "application/json-patch+json"
 SUPPORTED = (JSON_PATCH,)
@@ -33,7 +34,7 @@ def apply(body: bytes, content_type: str, wanted: list[dict[str, Any]]) -> bytes
     if kind != "application/json" and not kind.endswith("+json"):
         raise unsupported(f"cannot patch an object of type {kind} with JSON Patch")
     try:
-        document = json.loads(body)
+        document = read_json(body)
     except ValueError:
         raise unsupported("cannot patch the object: its body is no JSON") from None
     for index, operation in enumerate(wanted):
@@ -57,6 +58,6 @@ def unsupported(detail: str) -> UnsupportedPatch:
 
 def _parse(patch: bytes) -> Any:
     try:
-        return json.loads(patch)
+        return read_json(patch)
     except ValueError:
         raise refuse("/patch", "is no JSON") from None

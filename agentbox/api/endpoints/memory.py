@@ -1,16 +1,14 @@
 """Memory over HTTP."""
 
-import json
-
 from agentbox.adapters.errors import NotFound
 from agentbox.adapters.memory.contract import Memory
 from agentbox.adapters.wire import JsonObj
 from agentbox.api.bindings import check_namespace
-from agentbox.api.body import refuse_constant
 from agentbox.api.call import Call
 from agentbox.api.problems import invalid
 from agentbox.api.records import Hits, SearchBody, StoreBody
 from agentbox.api.reply import Reply
+from agentbox.json_input import read_json
 
 DEFAULT_PAGE = 100
 LIMIT = (1, 500)
@@ -68,8 +66,8 @@ async def list_entries(call: Call) -> Reply:
 
 def _filter(call: Call) -> JsonObj:
     try:
-        found = json.loads(call.query.get("flt", "{}"), parse_constant=refuse_constant)
-    except (ValueError, RecursionError):
+        found = read_json(call.query.get("flt", "{}"))
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise invalid("?flt", "must be a JSON object")

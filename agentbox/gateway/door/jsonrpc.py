@@ -9,6 +9,7 @@ from typing import Any, Final
 import structlog
 
 from agentbox.gateway.door.errors import INTERNAL, INVALID, PARSE, DoorError
+from agentbox.json_input import read_json
 
 MOST: Final = 100  # calls of one batch
 _ID: Final = (str, int, float, type(None))
@@ -20,8 +21,8 @@ Call = Callable[[str, Any], Awaitable[Any]]
 async def answer(said: bytes | str, call: Call) -> bytes | None:
     """None where nothing is answered: notifications alone. A batch is worked off in order."""
     try:
-        message = json.loads(said, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+        message = read_json(said)
+    except ValueError as error:
         return wire({"error": DoorError(PARSE, f"this is no JSON: {error}").wire()}, None)
     if not isinstance(message, list):
         return await _one(message, call)
@@ -52,7 +53,3 @@ async def _one(message: Any, call: Call) -> bytes | None:
 def wire(outcome: dict[str, Any], number: Any) -> bytes:
     """One answer."""
     return json.dumps({"jsonrpc": "2.0", "id": number, **outcome}, separators=(",", ":")).encode()
-
-
-def _refuse(text: str) -> Any:
-    raise ValueError(f"{text} is no number")

@@ -15,6 +15,8 @@ from agentbox.testing.gateway_room import Room
 
 MALFORMED: list[tuple[bytes, int]] = [
     (b"", -32700), (b"{", -32700), (b"\xff\xfe", -32700), (b"[1e999, NaN]", -32700), (b"[" * 100_000, -32700),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "x", "params": ' + b"[" * 700 + b"]" * 700 + b"}", -32700),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "x", "params": ["\\ud800"]}', -32700),
     (b"1", -32600), (b"[]", -32600), (b"null", -32600), (b'{"method":"hello","id":1}', -32600),
     (b'{"jsonrpc":"2.0","method":1,"id":1}', -32600), (b'{"jsonrpc":"2.0","method":"hello","id":{}}', -32600),
     (b'{"jsonrpc":"2.0","method":"hello","id":1e400}', -32600), (b'{"jsonrpc":"2.0","method":"hello","id":-1e400}', -32600),

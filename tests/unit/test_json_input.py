@@ -1,0 +1,43 @@
+"""What is read of JSON from outside, and what is refused with a reason that says nothing of it."""
+
+import time
+
+import pytest
+
+from agentbox.json_input import DEEPEST, NotJson, read_json
+
+
+def nested(depth, opened="[", closed="]", inner=""):
+    return opened * depth + inner + closed * depth
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        (nested(DEEPEST + 1), "nested deeper than 100"), (nested(500, '{"a":', "}", "1"), "nested deeper"),
+        (nested(900), "nested deeper"), ("[" * 1_000_000, "nested deeper"), (b"[\xff]", "no UTF-8"),
+        ('"\\ud800"', "lone surrogate"), ('{"\\uDFFF": 1}', "lone surrogate"), ("NaN", "NaN is no number"),
+        ("[-Infinity]", "-Infinity is no number"), ("1" + "0" * 5000, "too many digits"), ("{", "line 1, column 2"),
+        ("\ufeff{}", "BOM"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(document, why):
+    with pytest.raises(NotJson, match=why):
+        read_json(document)
+
+
+def test_what_is_taken():
+    """A value as deep as a slot takes it, beside thousands of others; escapes that pair up; large numbers."""
+    assert read_json(nested(DEEPEST)) is not None
+    assert read_json("[" + ",".join(["[[1]]"] * 5000) + "]")[4999] == [[1]]
+    assert read_json(b'["\\ud83d\\ude00", 123456789012345678901234567890]') == [
+        "\U0001f600",
+        123456789012345678901234567890,
+    ]
+
+
+def test_a_mebibyte_of_brackets_takes_little():
+    """The depth is found level by level, whatever the shape."""
+    begun = time.process_time()
+    read_json("[" + ",".join(["[]"] * 300_000) + "]")
+    assert time.process_time() - begun < 2
