@@ -9,6 +9,15 @@ from agentbox.adapters.deadline import Deadline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """A task that the control plane starts: who submitted it, whether they held scope admin, and the state of its attempts."""
+
+    principal: str
+    admin: bool
+    state_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
     """Who calls, on whose behalf, and until when. `principal` "" means the control plane itself."""
 
@@ -19,6 +28,7 @@ class CallContext:
     session_id: str | None = None
     trace_id: str | None = None
     deadline: Deadline | None = None
+    submission: Submission | None = None  # set by the control plane alone
     redacted: set[str] = field(
         default_factory=set, compare=False
     )  # classes that privacy masked in what this caller wrote

@@ -107,6 +107,22 @@ class ReviewConflict(AdapterError):
     code, status, names = "review-conflict", 409, ("id", "conflicts")
 
 
+class StateBusy(AdapterError):
+    """Agents that live use the state. `agents`: their ids."""
+
+    code, status, names = "state-busy", 409, ("id", "agents")
+
+
+class StateNotYours(AdapterError):
+    """The name of a state belongs to who made it."""
+
+    code, status, names = "state-not-yours", 403, ("id",)
+
+
+class NameTaken(AdapterError):
+    code, status, names = "name-taken", 409, ("name",)
+
+
 class StaleHandle(AdapterError):
     code, status, names = "stale-generation", 409, ("generation", "current")
 

@@ -10,6 +10,7 @@ from agentbox.agents import named, policy
 from agentbox.agents.admission import effective_limits
 from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
+from agentbox.agents.states.state import State
 from agentbox.ids import uuid7
 from agentbox.limits.reserve import FILES, FILES_OF_ONE, TASKS_OF_ONE
 
@@ -18,15 +19,19 @@ TASK = "task:"  # in front of the request id of a task's run, which is one life 
 
 @dataclass(frozen=True, kw_only=True)
 class Asker:
-    """Who asks for an agent, under which id, and whether the manifest's limits bind them."""
+    """Who asks for an agent, under which id, and whether the manifest's limits bind them. Of a task `submitter` is who asked for
+    it, and `state_id` the state that all of its attempts use."""
 
     principal: str
     request_id: str
     admin: bool = False
+    submitter: str = ""
+    submitter_admin: bool = False
+    state_id: str = ""
 
 
-def admitted(host: Host, spec: AgentSpec, asker: Asker, *, once: bool) -> Entry:
-    """Raises the errors of the slot for what may not be started, or not now."""
+def admitted(host: Host, spec: AgentSpec, asker: Asker, *, once: bool) -> tuple[Entry, State]:
+    """The agent, and the state that it uses. Raises the errors of the slot for what may not be started, or not now."""
     check_form(spec)
     config = host.config = host.live.taken_over(host.config)
     one_life = once or asker.request_id.startswith(TASK)
@@ -36,11 +41,18 @@ def admitted(host: Host, spec: AgentSpec, asker: Asker, *, once: bool) -> Entry:
     holding = policy.below(policy.holding_of(spec, config), spec, parent, asker.principal)
     _check_room(host)
     named.check_instances(holding.agent, host.entries.values(), config)
-    return Entry(
-        agent_id=uuid7(), spec=spec, limits=limits if parent is None else _within(limits, parent.limits),
+    agent_id = uuid7()
+    state = host.states.of_agent(
+        spec, config.agents.get(spec.agent), agent_id, owner=asker.submitter or asker.principal,
+        admin=asker.submitter_admin if asker.submitter else asker.admin, given=asker.state_id,
+    )  # fmt: skip
+    entry = Entry(
+        agent_id=agent_id, state_id=state.state_id, spec=spec,
+        limits=limits if parent is None else _within(limits, parent.limits),
         principal=asker.principal, request_id=asker.request_id, depth=0 if parent is None else parent.depth + 1, once=once,
         holding=holding,
     )  # fmt: skip
+    return entry, state
 
 
 def _parent(host: Host, spec: AgentSpec) -> Entry | None:

@@ -32,6 +32,7 @@ class Entry:
     request_id: str
     depth: int = 0
     once: bool = False  # of run_once
+    state_id: str = ""  # whose memory and pods it uses; "" becomes its own id
     holding: Holding = field(default_factory=Holding)
     generation: int = 1
     state: AgentState = "starting"
@@ -50,6 +51,9 @@ class Entry:
     delivered: int = 0  # cursor up to which an attachment has read
     created: float = field(default_factory=time.time)
 
+    def __post_init__(self) -> None:
+        self.state_id = self.state_id or self.agent_id
+
     @property
     def handle(self) -> AgentHandle:
         return AgentHandle(agent_id=self.agent_id, generation=self.generation)
@@ -57,7 +61,7 @@ class Entry:
     def info(self, *, whole: bool = False) -> AgentInfo:
         """What callers see; `whole` with what it holds."""
         return AgentInfo(
-            handle=self.handle, spec=self.spec, state=self.state, pid=self.pid, started_at=self.started_at,
+            handle=self.handle, spec=self.spec, state=self.state, pid=self.pid, started_at=self.started_at, state_id=self.state_id,
             restarts=self.restart_count, exit=self.exit, isolation=self.isolation,
             denials={layer: dict(rules) for layer, rules in self.denials.items()},
             limits=self.use(),
@@ -81,7 +85,7 @@ class Entry:
     def to_row(self) -> dict[str, Any]:
         """Plain data for agents.db."""
         plain = (
-            *("agent_id", "principal", "request_id", "depth", "once", "generation", "state", "over", "pid"),
+            *("agent_id", "state_id", "principal", "request_id", "depth", "once", "generation", "state", "over", "pid"),
             *("start_ticks", "boot_id", "restarts", "restart_count", "stop_requested", "delivered", "created"),
         )
         return {name: getattr(self, name) for name in plain} | {
@@ -102,7 +106,7 @@ class Entry:
         return cls(
             **{
                 **row,
-                "spec": AgentSpec.from_wire(row["spec"]),
+                "spec": AgentSpec.from_wire({"agent": row["holding"]["agent"], **row["spec"]}),
                 "limits": Limits.from_wire(row["limits"]),
                 "holding": replace(Holding.from_row(row.get("holding")), token_sha256=""),
                 "started_at": None if started is None else clock.from_wire(started),

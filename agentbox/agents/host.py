@@ -15,6 +15,7 @@ from agentbox.agents.entry import Entry
 from agentbox.agents.live import Live
 from agentbox.agents.review.reviews import Reviews
 from agentbox.agents.standings import Standings
+from agentbox.agents.states.registry import States
 from agentbox.agents.store import Happening, Store
 from agentbox.sandbox.client import Launcher
 
@@ -31,6 +32,7 @@ class Host:
         self.live = Live()
         self.on_ended: Callable[[Entry, Path], None] = _nobody
         self.entries: dict[str, Entry] = {}  # every agent that is known, by id
+        self.states = States(store, self.entries)
         self.denials = Denials(self.save_all, self.entries)
         running = self.standings.live
         self.approvals = Approvals(store, lambda one: self.save_all((), (one,)), lambda one: running(one) is not None)

@@ -137,7 +137,9 @@ class Life:
         self._to("running", pid=entry.pid)
         if self._stop.is_set() or self._parted:  # while it started
             agent.end(self._grace)
-        await self.host.save(entry, self._happening(event, pid=entry.pid, request_id=entry.request_id))
+        await self.host.save(
+            entry, self._happening(event, pid=entry.pid, request_id=entry.request_id, state_id=entry.state_id)
+        )
 
     def _adopt(self, agent: Agent) -> None:
         self._agent = agent

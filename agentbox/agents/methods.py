@@ -15,6 +15,7 @@ from agentbox.agents.flows import Flow
 from agentbox.agents.life import Life
 from agentbox.agents.review import methods as review
 from agentbox.agents.shown import shown
+from agentbox.agents.states import methods as states
 from agentbox.agents.stdin import StdinClosed
 from agentbox.agents.streams import Reader
 from agentbox.sandbox import kernel
@@ -215,6 +216,7 @@ METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = 
     "canaries.read": canaries,
     **review.METHODS,
     **approvals.METHODS,
+    **states.METHODS,
     "ping": ping,
     "shutdown": shutdown,
 }
@@ -224,7 +226,11 @@ def _asker(params: Params) -> Asker:
     request_id = from_wire(str, params["request_id"])
     if not 0 < len(request_id) <= _REQUEST_ID:
         raise _invalid("/request_id", f"must have 1 to {_REQUEST_ID} characters")
-    return Asker(principal=params.get("principal", ""), request_id=request_id, admin=params.get("admin") is True)
+    return Asker(
+        principal=params.get("principal", ""), request_id=request_id, admin=params.get("admin") is True,
+        submitter=from_wire(str, params.get("submitter", "")), submitter_admin=params.get("submitter_admin") is True,
+        state_id=from_wire(str, params.get("state_id", "")),
+    )  # fmt: skip
 
 
 def _handle(params: Params) -> AgentHandle:

@@ -17,10 +17,10 @@ _THE_MANIFESTS: Final = ("argv", "profile", "cwd", "env", "restart", "workspace"
 
 
 def settled(spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool, one_life: bool) -> AgentSpec:
-    """The spec with nothing left open. For a name in [agents] command, folder, policy and restarts are the manifest's; any
-    other name needs an argv, and is not for agents to start. `one_life`: a run, whose restarts and input are its own. Raises ValidationError, PermissionDenied, SpawnError (stage
+    """The spec with nothing left open. With `agent` command, folder, policy and restarts are the manifest's; a program
+    given ad hoc needs an argv, whatever its name is, and is not for agents to start. `one_life`: a run, whose restarts and input are its own. Raises ValidationError, PermissionDenied, SpawnError (stage
     agent)."""
-    table = config.agents.get(spec.name)
+    table = config.agents.get(spec.agent)
     by_agent = principal.startswith(PRINCIPAL)
     if table is None:
         if by_agent:
@@ -30,7 +30,7 @@ def settled(spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool,
             raise _denied(spec, "only an admin starts one in the workspace itself", scope="admin")
         return replace(spec, profile=spec.profile or DEFAULT_PROFILE)
     if not table["enabled"]:
-        raise SpawnError(f"cannot start {spec.name}: agents.{spec.name}.enabled is false", stage="agent")
+        raise SpawnError(f"cannot start {spec.name}: agents.{spec.agent}.enabled is false", stage="agent")
     if (said := list(_said(spec, table))) and not admin:
         raise _denied(spec, f"{', '.join(said)} of an agent of the manifest are the manifest's", scope="admin")
     return replace(
@@ -56,7 +56,7 @@ def check_instances(name: str, entries: Iterable[Entry], config: HostConfig) -> 
 
 def limits_of(spec: AgentSpec, config: HostConfig) -> Mapping[str, Any]:
     """Default and ceiling of each limit: the agent's own table, else [limits]."""
-    table = config.agents.get(spec.name)
+    table = config.agents.get(spec.agent)
     return config.limits if table is None else {**config.limits, **table["limits"]}
 
 

@@ -29,7 +29,7 @@ _SHOWN = 3
 def holding_of(spec: AgentSpec, config: HostConfig) -> Holding:
     """For a settled spec (`named.settled`). Raises SpawnError (stage profile, secrets) or ValidationError."""
     found = _resolved(spec, config)
-    table = config.agents.get(spec.name)
+    table = config.agents.get(spec.agent)
     try:
         policy = bound(found, _bindings(spec, table), config.reach.get("allow", ()))
     except PatternError as error:
@@ -40,7 +40,7 @@ def holding_of(spec: AgentSpec, config: HostConfig) -> Holding:
     )  # fmt: skip
     if table is not None:
         holding = replace(
-            holding, agent=spec.name, provider=table["provider"], approval_required=tuple(table["approval_required"]),
+            holding, agent=spec.agent, provider=table["provider"], approval_required=tuple(table["approval_required"]),
             children=tuple(table["children"]), env=tuple(table["env"]),
             workspace_dir=table["workspace_dir"], restart=table["restart"], secrets=tuple(map(_secret, table["secrets"])),
         )  # fmt: skip
@@ -57,7 +57,7 @@ def below(holding: Holding, spec: AgentSpec, parent: Entry | None, principal: st
     if parent is None:
         return holding
     now = time.time()
-    if by_agent and not allowing(parent.holding.checked(now), "agent", "spawn", spec.name):
+    if by_agent and not allowing(parent.holding.checked(now), "agent", "spawn", spec.agent):
         raise _denied(spec, f"{parent.spec.name} holds no right to start it")
     if more := wider(holding, parent.holding, now):
         rest = f" and {len(more) - _SHOWN} more" if len(more) > _SHOWN else ""

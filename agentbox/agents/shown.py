@@ -34,6 +34,6 @@ def _budget(entry: Entry, host: Host) -> dict[str, Any]:
     if entry.holding.budget is None:
         return {}
     live = host.standings.live(entry.agent_id)  # ancestors of one that is over may be forgotten
-    line = {entry.spec.name: entry.holding.budget} if live is None else line_of(live)
+    line = {entry.holding.agent or entry.agent_id: entry.holding.budget} if live is None else line_of(live)
     told = (read_json(host.config.paths.run / MODELS_TOLD) or {}).get("spent", {})
     return use_of(line, lambda name: Spent(**told[name]) if name in told else None, time.time())

@@ -55,8 +55,8 @@ class Standings:
         """What it holds at this moment."""
         now, holding = time.time(), entry.holding
         return Standing(
-            agent_id=entry.agent_id, generation=entry.generation, name=entry.spec.name,
-            token_sha256=holding.token_sha256, profile=entry.spec.profile, parent_id=entry.spec.parent_id,
+            agent_id=entry.agent_id, generation=entry.generation, name=entry.spec.name, agent=holding.agent,
+            state=entry.state_id, token_sha256=holding.token_sha256, profile=entry.spec.profile, parent_id=entry.spec.parent_id,
             rights=holding.asked_for(now), provider=holding.provider, budget=holding.budget,
             approval_required=holding.approval_required, children=holding.children,
             secrets=tuple(text for one in holding.secrets if not one.over(now) for text in one.right.patterns),
@@ -96,6 +96,6 @@ def _limits(entry: Entry) -> Mapping[str, Any]:
 def _ancestor(entry: Entry, now: float) -> Ancestor:
     holding = entry.holding
     return Ancestor(
-        agent_id=entry.agent_id, name=entry.spec.name, budget=holding.budget, rights=holding.asked_for(now),
+        agent_id=entry.agent_id, name=entry.spec.name, agent=holding.agent, budget=holding.budget, rights=holding.asked_for(now),
         egress=_limits(entry).get("egress"),
     )  # fmt: skip

@@ -14,6 +14,8 @@ from agentbox.adapters.orchestrator.contract import AgentHandle
 from agentbox.adapters.sqlite import Database
 from agentbox.adapters.store_record import StoreRecord
 from agentbox.agents.entry import Entry
+from agentbox.agents.states import state
+from agentbox.agents.states.state import State
 from agentbox.ids import uuid7
 
 REQUEST_SECONDS = 24 * 3600
@@ -33,6 +35,7 @@ MIGRATIONS = (
     CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
     """,
     "CREATE TABLE approvals (id TEXT PRIMARY KEY, asked REAL NOT NULL, row TEXT NOT NULL) STRICT;",
+    state.TABLE,
 )
 
 
@@ -77,12 +80,13 @@ class Store:
         )
         return {(row[0], row[1]): (AgentHandle(agent_id=row[2], generation=1), row[3]) for row in rows}
 
-    async def admit(self, entry: Entry) -> None:
-        """A new agent and the request that asked for it, before its process exists."""
+    async def admit(self, entry: Entry, used: State) -> None:
+        """A new agent, the state that it uses, and the request that asked for it, before its process exists."""
         moment = time.time()
 
         def job(db: apsw.Connection) -> None:
             _save(db, entry)
+            state.insert(db, used)
             db.execute("DELETE FROM requests WHERE at <= ?", (moment - REQUEST_SECONDS,))
             db.execute(
                 "INSERT INTO requests VALUES (?, ?, ?, ?)", (entry.principal, entry.request_id, entry.agent_id, moment)
@@ -90,27 +94,47 @@ class Store:
 
         await self._database.write(job)
 
-    async def withdraw(self, entry: Entry) -> None:
-        """Forgets an agent that never ran, and its request."""
+    async def withdraw(self, entry: Entry, *, with_state: bool) -> None:
+        """Forgets an agent that never ran, and its request; `with_state` also a state that it was the first of."""
 
         def job(db: apsw.Connection) -> None:
             db.execute("DELETE FROM agents WHERE agent_id = ?", (entry.agent_id,))
             db.execute("DELETE FROM requests WHERE agent_id = ?", (entry.agent_id,))
+            if with_state:
+                db.execute("DELETE FROM states WHERE state_id = ? AND first = ?", (entry.state_id, entry.agent_id))
 
         await self._database.write(job)
 
     async def save(self, entries: Sequence[Entry], *happened: Happening) -> None:
         """Agents as they are now, and what happened, in one commit."""
         rows, moment = [_row(entry) for entry in entries], clock.to_wire(clock.now())
+        over, now = [entry.state_id for entry in entries if entry.over], time.time()
 
         def job(db: apsw.Connection) -> None:
             for row in rows:
                 db.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", row)
+            state.ended(db, over, now)
             for one in happened:
                 values = (uuid7(), moment, one.type, one.agent_id, json.dumps(one.data))
                 db.execute("INSERT INTO record (id, at, type, agent_id, data) VALUES (?, ?, ?, ?, ?)", values)
 
         await self._database.write(job)
+
+    async def states(self, where: str, *values: Any) -> list[State]:
+        """Those that fit a condition (`states.state.select`)."""
+        return await self._database.read(lambda db: state.select(db, where, *values))
+
+    async def add_state(self, added: State) -> None:
+        """A state that no agent uses yet."""
+        await self._database.write(lambda db: state.insert(db, added))
+
+    async def detach_state(self, state_id: str) -> None:
+        """No agent uses it again."""
+        await self._database.write(lambda db: state.detach(db, state_id))
+
+    async def delete_state(self, state_id: str) -> None:
+        """Its data is gone."""
+        await self._database.write(lambda db: state.delete(db, state_id))
 
     async def approvals(self) -> list[dict[str, Any]]:
         """Every approval that is kept, oldest first."""

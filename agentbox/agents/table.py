@@ -61,6 +61,7 @@ class Table:
             self.streams[entry.agent_id] = StreamLog.recover(self._folder(entry.agent_id), *_kept(entry))
             self.streams[entry.agent_id].closed = entry.over
         self._requests.update(await self.host.store.requests())
+        await self.host.states.load()
 
     async def spawn(
         self, spec: AgentSpec, asker: Asker, *, once: bool = False, capture: Capture | None = None, stdin: bytes | None = None,
@@ -143,7 +144,7 @@ class Table:
                 impl="local-process",
                 since=None,
             )
-        entry = admitted(self.host, spec, asker, once=once)
+        entry, state = admitted(self.host, spec, asker, once=once)
         self.entries[entry.agent_id] = entry
         stream = self.streams[entry.agent_id] = StreamLog(self._folder(entry.agent_id), *_kept(entry))
         if attached:
@@ -152,7 +153,7 @@ class Table:
         if capture is not None:
             life.capture, capture.life = capture, life
         try:
-            await self.host.store.admit(entry)
+            await self.host.store.admit(entry, state)
             await life.start()
             if attached:
                 self.attached(entry).wait()
@@ -171,7 +172,7 @@ class Table:
         self.streams.pop(entry.agent_id).remove()
         home.remove(home.of_agent(self.host.config.paths, entry.agent_id))
         self.host.reviews.forget(entry.agent_id)
-        await self.host.store.withdraw(entry)
+        await self.host.store.withdraw(entry, with_state=self.host.states.withdraw(entry))
 
     def _known(self, key: Request) -> "asyncio.Task[AgentHandle] | AgentHandle | None":
         found = self._requests.get(key)

@@ -15,6 +15,7 @@ from agentbox.adapters.wire import JsonObj, JsonValue, Record, record
 from agentbox.api.approval_records import RECORDS as APPROVAL_RECORDS
 from agentbox.api.records import RECORDS as BODY_RECORDS
 from agentbox.api.review_records import RECORDS as REVIEW_RECORDS
+from agentbox.api.state_records import RECORDS as STATE_RECORDS
 from agentbox.api.tasks.records import TaskBody
 from agentbox.api.tokens import RECORDS as TOKEN_RECORDS
 from agentbox.client.records import Submitted, Task
@@ -152,7 +153,7 @@ class PageTask(Record):
 
 NAMES: Mapping[str, Any] = {
     **BEAD_RECORDS, **MEMORY_RECORDS, **EVENT_RECORDS, **AGENT_RECORDS, **BODY_RECORDS, **TOKEN_RECORDS,
-    **MESH_RECORDS, **OUTBOX_RECORDS, **REVIEW_RECORDS, **APPROVAL_RECORDS,
+    **MESH_RECORDS, **OUTBOX_RECORDS, **REVIEW_RECORDS, **APPROVAL_RECORDS, **STATE_RECORDS,
     **{kind.__name__: kind for kind in (Live, Ready, HealthReport, Meta, BootReport, Problem, TaskBody, Task, Submitted)},
     "Page[Bead]": Page[Bead], "Page[AgentInfo]": Page[AgentInfo], "Page[Task]": PageTask,
     "Page[MemoryEntry]": Page[MemoryEntry], "Page[MeshSession]": Page[MeshSession],

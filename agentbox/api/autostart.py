@@ -43,7 +43,7 @@ async def _started(services: "Services", name: str) -> bool:
     try:
         with calling(CallContext(principal=_PRINCIPAL, request_id=f"autostart:{name}")):
             request_id = f"autostart:{services.boot.boot_id}:{name}"
-            await services.container.orchestrator.spawn(AgentSpec(name=name), request_id=request_id)
+            await services.container.orchestrator.spawn(AgentSpec(name=name, agent=name), request_id=request_id)
     except AdapterError as error:
         _log.error("agent is not started with the box", name=name, reason=error.message, again=error.retryable)
         return not error.retryable

@@ -12,7 +12,7 @@ from agentbox.api.problems import invalid
 RESERVED: Final = frozenset((
     "agent", "agentbox", "agents", "api", "approval", "audit", "bead", "boot", "box", "budget", "canary", "config", "gateway",
     "grant", "health", "host", "identity", "journal", "limit", "limits", "mesh", "operator", "policy", "program", "readiness",
-    "ready", "review", "sandbox", "secret", "security", "slot", "supervisor", "system", "task", "token",
+    "ready", "review", "sandbox", "secret", "security", "slot", "state", "supervisor", "system", "task", "token",
 ))  # fmt: skip
 _FIRST_SEGMENT: Final = re.compile(r"[^.]*")
 _FIRST_WORD: Final = re.compile(r"[^._-]*")

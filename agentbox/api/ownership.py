@@ -10,9 +10,9 @@ from agentbox.api.call import Call
 _DEEPEST = 32  # parents above one bead that are looked at; nesting ends before (slots.md B2)
 
 
-def given_tag(caller: Caller) -> str:
-    """The tag by which whoever makes a bead gives it to the agents of a name."""
-    return f"for:{caller.agent_name}"
+def given_tag(caller: Caller) -> str | None:
+    """The tag by which whoever makes a bead gives it to the agents of a table; None for a program given ad hoc."""
+    return f"for:{caller.agent_name}" if caller.agent_name else None
 
 
 async def check_bead(call: Call, bead_id: str) -> None:
@@ -36,7 +36,11 @@ async def narrowed(call: Call, flt: BeadFilter) -> BeadFilter:
     """A filter that shows an agent nothing of others: below a bead of its own, given to it, held by it, or else made by it.
     Raises PermissionDenied."""
     me = call.caller
-    if not me.agent_id or me.principal in (flt.creator, flt.assignee) or flt.tag == given_tag(me):
+    if (
+        not me.agent_id
+        or me.principal in (flt.creator, flt.assignee)
+        or (flt.tag is not None and flt.tag == given_tag(me))
+    ):
         return flt
     if flt.parent_id is not None:
         await check_bead(call, flt.parent_id)

@@ -23,6 +23,7 @@ _TITLES = {
     "tasks": "Tasks",
     "reviews": "Reviews",
     "approvals": "Approvals",
+    "states": "States",
     "tokens": "Tokens",
     "mesh": "Mesh",
 }

@@ -13,6 +13,7 @@ from agentbox.api.boot_events import BootEvents, flush
 from agentbox.api.canaries import CanaryWatch
 from agentbox.api.denials import follow_denials
 from agentbox.api.jobs import tells_bug
+from agentbox.api.state_sweep import sweep
 from agentbox.probes.standard import proves_sandbox
 from agentbox.supervision.boot_log import rotate
 from agentbox.supervision.sentinel import read_sentinel
@@ -38,6 +39,7 @@ class Watch:
         self._denials: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
         self.canaries = CanaryWatch()
         self._pids: dict[str, int] = {}
         self.was_ready = False
@@ -58,6 +60,9 @@ class Watch:
         if wanted(self._services):
             self._starting = asyncio.ensure_future(autostart(self._services))
             self._starting.add_done_callback(tells_bug("agents that start with the box"))
+        if self._services.plan.slots["orchestrator"].use == "local-process":
+            self._sweeping = asyncio.ensure_future(sweep(self._services))
+            self._sweeping.add_done_callback(tells_bug("sweep of states"))
         if proves_sandbox(self._services.plan):
             self._following = asyncio.ensure_future(self.canaries.follow(self._services))
             self._following.add_done_callback(tells_bug("reports of canaries"))
@@ -67,9 +72,9 @@ class Watch:
         if self._job is None:
             return
         await self._services.drift.stop()
-        started = (self._job, self._agents, self._denials, self._following, self._starting)
+        started = (self._job, self._agents, self._denials, self._following, self._starting, self._sweeping)
         jobs = {job for job in started if job is not None}
-        self._job = self._agents = self._denials = self._following = self._starting = None
+        self._job = self._agents = self._denials = self._following = self._starting = self._sweeping = None
         for job in jobs:
             job.cancel()
         await asyncio.wait(jobs)

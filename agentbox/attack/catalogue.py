@@ -2,12 +2,25 @@
 
 from typing import Final
 
-from agentbox.attack import attributes, calls, door, files, limits, models, network, processes, review, sockets, streams
+from agentbox.attack import (
+    attributes,
+    calls,
+    door,
+    files,
+    limits,
+    models,
+    network,
+    processes,
+    review,
+    sockets,
+    states,
+    streams,
+)
 from agentbox.attack.line import Line
 
 LINES: Final[tuple[Line, ...]] = tuple(
     line
-    for module in (files, attributes, processes, sockets, calls, network, models, door, review, limits, streams)
+    for module in (files, attributes, processes, sockets, calls, network, models, door, states, review, limits, streams)
     for line in module.TABLE.lines
 )
 BY_NAME: Final = {line.name: line for line in LINES}

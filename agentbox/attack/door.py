@@ -20,8 +20,8 @@ _NOWHERE: Final = "00000000-0000-7000-8000-000000000000"
 @TABLE.line("no-token", "calls the door without a token, with a made-up one, with that of an agent that has ended",
             {"401": "door"}, tests=(f"{_TESTS}::test_without_a_token_of_its_own_nobody_is_answered",))  # fmt: skip
 def _no_token(facts: Facts) -> str:
-    _there()
-    held, hello = token(), _message("hello")
+    there()
+    held, hello = token(), message("hello")
     forged = ("", "x" * len(held), held[:-1], held + "x", *filter(None, (facts.ended_token,)))
     replies = [post("/rpc", hello, bearer=one) for one in forged]
     return worst(f"{PASSED}: {reply}" if reply.isdecimal() and reply != "401" else reply for reply in replies)
@@ -33,7 +33,7 @@ def _in_flight(facts: Facts) -> str:
     """The runner ends the agent that lent its token once this one has said that it was answered."""
     if not facts.lent_token:
         raise Absent("no agent lent its token")
-    hello, until = _message("hello"), time.monotonic() + facts.patience
+    hello, until = message("hello"), time.monotonic() + facts.patience
     with kept() as ask:
         if (first := ask("/rpc", hello, facts.lent_token)) != "200":
             return f"before it was taken back: {first}"
@@ -95,9 +95,9 @@ def _other_agents(facts: Facts) -> str:
 def _other_things(_facts: Facts) -> str:
     return worst([
         _rpc("bead.show", {"id": _NOWHERE}), _rpc("bead.close", {"id": _NOWHERE, "outcome": "done"}),
-        _rpc("pod.read", {"path": "../doctor-neighbour/x"}), _rpc("pod.read", {"path": "agents/doctor-neighbour/x"}),
-        _rpc("memory.retrieve", {"key": "x", "ns": "agent.doctor-neighbour"}),
-        _rpc("memory.search", {"query": "x", "namespaces": ["agent.doctor-neighbour"]}),
+        _rpc("pod.read", {"path": f"../{_NOWHERE}/x"}), _rpc("pod.read", {"path": f"state/{_NOWHERE}/x"}),
+        _rpc("memory.retrieve", {"key": "x", "ns": f"state.{_NOWHERE}"}),
+        _rpc("memory.search", {"query": "x", "namespaces": [f"state.{_NOWHERE}"]}),
     ])  # fmt: skip
 
 
@@ -141,9 +141,9 @@ def _names_that_are_paths(_facts: Facts) -> str:
 @TABLE.line("in-anothers-name", "says that it calls for another agent", {"its own name": "door"},
             tests=(f"{_TESTS}::test_only_the_gateway_calls_for_an_agent",))  # fmt: skip
 def _in_anothers_name(facts: Facts) -> str:
-    _there()
-    name = f"{facts.neighbour.agent_id or _NOWHERE} doctor-neighbour"
-    found = _asked(_message("hello"), f"Agentbox-On-Behalf-Of: {name}\r\n")
+    there()
+    name = f"{facts.neighbour.agent_id or _NOWHERE} {facts.neighbour.state or _NOWHERE}"
+    found = _asked(message("hello"), f"Agentbox-On-Behalf-Of: {name}\r\n")
     agent = found.get("result", {}).get("agent", {}).get("id", "no answer")
     return PASSED if agent == facts.neighbour.agent_id else "its own name" if "-" in agent else agent
 
@@ -152,8 +152,8 @@ def _in_anothers_name(facts: Facts) -> str:
             tests=(f"{_MESSAGES}::test_malformed_messages_get_errors_of_json_rpc", f"{_MESSAGES}::test_a_message_has_its_most"))  # fmt: skip
 def _heavy_messages(_facts: Facts) -> str:
     """What counts is that the door still answers, and in time."""
-    _there()
-    one = _message("hello")
+    there()
+    one = message("hello")
     heavy = (
         b"[" * 100_000, b'{"a":' * 50_000, b"[" + b",".join([one] * 5_000) + b"]", b"1" * 1_000_000, b"\xff\xfe", b'"\\ud800"',
         b'{"jsonrpc":"2.0","method":"hello","id":1e400}', b" " * (8 << 20),
@@ -164,18 +164,23 @@ def _heavy_messages(_facts: Facts) -> str:
     return "answered" if "result" in _asked(one) else f"{PASSED}: no answer any more"
 
 
-def _there() -> None:
+def there() -> None:
     """Raises Absent where this box has no door, or it cannot be reached at all."""
-    reply = post("/rpc", _message("hello"))
+    reply = post("/rpc", message("hello"))
     if reply in ("404", "503") or not reply.isdecimal():
         raise Absent(f"this box has no door: {reply}")
 
 
 def _rpc(method: str, given: dict[str, Any]) -> str:
     """The number of the error; `passed` for a result. Raises Absent where there is no door."""
-    _there()
-    answer = _asked(_message(method, given))
+    there()
+    answer = _asked(message(method, given))
     return PASSED if "result" in answer else str(answer.get("error", {}).get("code", "no answer"))
+
+
+def rpc(method: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The whole answer; empty where there was none."""
+    return _asked(message(method, given))
 
 
 def _asked(body: bytes, head: str = "") -> dict[str, Any]:
@@ -194,5 +199,6 @@ def _asked(body: bytes, head: str = "") -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _message(method: str, given: dict[str, Any] | None = None) -> bytes:
+def message(method: str, given: dict[str, Any] | None = None) -> bytes:
+    """A request of JSON-RPC."""
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, **({"params": given} if given else {})}).encode()

@@ -27,7 +27,7 @@ class Absent(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbour:
-    """Another agent of the same box, which holds still. `address` is that of `length` secret bytes in its memory."""
+    """Another run of the attacker's program in the same box, which holds still. `address` is that of `length` secret bytes in its memory."""
 
     agent_id: str = ""
     pid: int = 0
@@ -35,6 +35,8 @@ class Neighbour:
     address: int = 0
     length: int = 0
     port: int = 0  # of its own server on loopback; 0 = it could open none
+    state: str = ""  # id of the state in which it left a note; "" = there was no door
+    bead: str = ""  # that it made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +77,10 @@ class Facts:
         }
         return cls(**{**kept, "neighbour": Neighbour(**data.get("neighbour", {}))})
 
+
+NAME: Final = "doctor-attacker"
+"""Of the attacker and of the neighbour: two runs of one program are two, whatever they are called."""
+NOTE: Final = "what the neighbour wrote down"
 
 Attempt = Callable[[Facts], str]
 

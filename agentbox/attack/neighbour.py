@@ -11,7 +11,9 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from agentbox.attack.line import Neighbour
+from agentbox.attack.door import message, rpc
+from agentbox.attack.gateway import post
+from agentbox.attack.line import NAME, NOTE, Absent, Neighbour
 
 _SECRET = 32
 
@@ -24,10 +26,23 @@ def hold_still() -> None:
     server = _server()
     told = Neighbour(
         pid=os.getpid(), home=str(home), address=ctypes.addressof(held), length=_SECRET,
-        port=server.getsockname()[1] if server else 0,
+        port=server.getsockname()[1] if server else 0, **_left(),
     )  # fmt: skip
     print(json.dumps(asdict(told)), flush=True)
     signal.pause()
+
+
+def _left() -> dict[str, str]:
+    """A note in memory, pods, a bead and the journal, each of which is this run's own."""
+    try:
+        post("/rpc", message("hello"))
+        rpc("memory.store", {"key": "note", "value": NOTE, "text": f"a fact about cheese {NOTE}"})
+        rpc("pod.write", {"path": "notes/note", "content": NOTE})
+        rpc("event.append", {"type": "note.left", "data": {"note": NOTE}})
+        made = rpc("bead.create", {"title": NOTE, "tags": ["left", f"for:{NAME}"], "dedup_key": "left"})
+        return {"state": str(rpc("hello", {})["result"]["state"]), "bead": str(made["result"]["id"])}
+    except (Absent, KeyError):
+        return {}
 
 
 def _server() -> socket.socket | None:

@@ -44,6 +44,7 @@ VERBS: dict[str, str] = {
     "mesh": "the federation: status, join, outbox",
     "events": "the journal: tail, show, verify, export, prune, delivery",
     "memory": "what the box remembers: reembed",
+    "state": "memory and pods of runs: list, show, reset, prune, adopt",
     "config": "the manifest: validate, explain, show, diff",
     "lock": "resolve the packages of the image and write agentbox.lock",
     "fetch": "bring the locked packages into the Nix store",

@@ -26,7 +26,7 @@ class Agent(Wire):
     """An agent as it is now. `generation` grows by 1 with each restart; `isolation` says what the sandbox enforced,
     `denials` how often it was refused something, by layer and rule. `policy` says what a single agent holds: profile, grants
     with their ids, model budget; `branch` where its files are, and the review that waits; `budget` what it has used of a model
-    and what is left; all three are empty in a list. `limits` has each cap and the most that was seen of it."""
+    and what is left; all three are empty in a list. `limits` has each cap and the most that was seen of it; `state_id` is whose memory and pods it uses."""
 
     agent_id: str
     generation: int
@@ -42,6 +42,7 @@ class Agent(Wire):
     policy: Mapping[str, Any] = field(default_factory=dict)
     branch: Mapping[str, Any] = field(default_factory=dict)
     budget: Mapping[str, Any] = field(default_factory=dict)
+    state_id: str = ""
 
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> Self:

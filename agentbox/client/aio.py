@@ -14,6 +14,7 @@ from agentbox.client.aio_agents import AsyncAgentsClient
 from agentbox.client.aio_beads import AsyncBeadsClient, AsyncEventsClient
 from agentbox.client.aio_reviews import AsyncApprovalsClient, AsyncReviewsClient
 from agentbox.client.aio_slots import AsyncMemoryClient, AsyncPodsClient
+from agentbox.client.aio_states import AsyncStatesClient
 from agentbox.client.calls import Call, base_headers, call_of, checked, data_of, error_of
 from agentbox.client.errors import ApiError, unreachable
 from agentbox.client.http_transport import IDLE_SECONDS
@@ -55,6 +56,7 @@ class AsyncBoxClient:
         self.events = AsyncEventsClient(self)
         self.tokens = AsyncTokensClient(self)
         self.reviews = AsyncReviewsClient(self)
+        self.states = AsyncStatesClient(self)
         self.approvals = AsyncApprovalsClient(self)
         self.mesh = AsyncMeshClient(self)
 

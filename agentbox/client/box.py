@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agentbox.client.beads import BeadsClient, EventsClient
     from agentbox.client.reviews import ApprovalsClient, ReviewsClient
     from agentbox.client.slots import MemoryClient, PodsClient
+    from agentbox.client.states import StatesClient
 
 
 class BoxClient:
@@ -244,6 +245,13 @@ class BoxClient:
         from agentbox.client.reviews import ReviewsClient
 
         return ReviewsClient(self)
+
+    @cached_property
+    def states(self) -> "StatesClient":
+        """Whose memory and pods runs use."""
+        from agentbox.client.states import StatesClient
+
+        return StatesClient(self)
 
     @cached_property
     def approvals(self) -> "ApprovalsClient":

@@ -103,7 +103,7 @@ class Attacker:
     @contextmanager
     def neighbour(self) -> Iterator[Neighbour]:
         """An agent that holds still until the end. Raises AgentboxError when it does not say where it is."""
-        spec = {**self._spec("neighbour", ("neighbour",)), "stdin": "pipe"}
+        spec = {**self._spec("attacker", ("neighbour",)), "stdin": "pipe"}
         started = self.client.agents.spawn(spec, input=self.archive)
         try:
             yield self._told(started)

@@ -26,14 +26,14 @@ class Spent:
 
 
 def line_of(who: Standing) -> dict[str, Budget]:
-    """The budgets that a call is used of, each name once: the agent's own first, then its ancestors'. Empty without one of
-    its own."""
+    """The budgets that a call is used of, each name of [agents] once: the agent's own first, then its ancestors'. A program
+    given ad hoc has one by its id. Empty without one of its own."""
     if who.budget is None:
         return {}
-    found = {who.name or who.agent_id: who.budget}
+    found = {who.agent or who.agent_id: who.budget}
     for one in who.ancestors:
         if one.budget is not None:
-            found.setdefault(one.name or one.agent_id, one.budget)
+            found.setdefault(one.agent or one.agent_id, one.budget)
     return found
 
 

@@ -46,6 +46,7 @@ class Ancestor:
     agent_id: str
     name: str
     budget: Budget | None
+    agent: str = ""  # name in [agents]; "" = a program given ad hoc
     rights: tuple[
         Right, ...
     ] = ()  # as they are now: what its descendants ask for, each of these lists must allow as well
@@ -54,13 +55,15 @@ class Ancestor:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """One generation of one agent. `token_sha256`: hex digest of its bearer token, which nobody keeps."""
+    """One generation of one agent. `name` is for people. `token_sha256`: hex digest of its bearer token, which nobody keeps."""
 
     agent_id: str
     generation: int
     name: str
     token_sha256: str
     profile: str
+    agent: str = ""  # name in [agents], whose budget it uses; "" = a program given ad hoc
+    state: str = ""  # id of the state whose memory and pods it uses
     parent_id: str | None = None
     ancestors: tuple[Ancestor, ...] = ()  # the parent first; empty for one that an operator started
     rights: tuple[Right, ...] = ()

@@ -25,6 +25,7 @@ from agentbox.manifest.sections.resources import Resources
 from agentbox.manifest.sections.security import Security
 from agentbox.manifest.sections.skills import Skills
 from agentbox.manifest.sections.sovereign_mesh import SovereignMesh
+from agentbox.manifest.sections.state import State
 from agentbox.manifest.sections.toolchains import Toolchains
 from agentbox.manifest.words import Size
 
@@ -51,6 +52,7 @@ class Model:
     toolchains: Toolchains = field(default_factory=Toolchains)
     skills: Skills = field(default_factory=Skills)
     agents: Mapping[str, Agent] = field(default_factory=dict)
+    state: State = field(default_factory=State)
     limits: Limits = field(default_factory=Limits)
     policies: Mapping[str, Policy] = field(default_factory=dict)
     egress: Egress = field(default_factory=Egress)

@@ -71,6 +71,7 @@ def make_plan(
         privacy=tables["privacy"],
         limits=tables["limits"],
         agents=tables["agents"],
+        state=tables["state"],
         policies=tables["policies"],
         providers=tables["providers"],
         reach=tables["egress"],

@@ -220,6 +220,7 @@ class Plan:
     privacy: Mapping[str, Any]
     limits: Mapping[str, Any]  # defaults for every agent, sizes in bytes
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.<name>], limits filled in
+    state: Mapping[str, Any] = field(default_factory=dict)  # [state]
     policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [policies.<name>] as written
     providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [providers.<name>]; never a credential
     reach: Mapping[str, Any] = field(default_factory=dict)  # [egress]: what agents may reach at most

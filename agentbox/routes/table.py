@@ -12,6 +12,7 @@ from agentbox.routes.mesh import MESH
 from agentbox.routes.pods import PODS
 from agentbox.routes.reviews import REVIEWS
 from agentbox.routes.route import Route
+from agentbox.routes.states import STATES
 from agentbox.routes.tokens import TOKENS
 
 ROUTES: tuple[Route, ...] = (
@@ -24,6 +25,7 @@ ROUTES: tuple[Route, ...] = (
     *TASKS,
     *REVIEWS,
     *APPROVALS,
+    *STATES,
     *TOKENS,
     *MESH,
 )

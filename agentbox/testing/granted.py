@@ -56,8 +56,9 @@ async def followed(box: AgentHostBox) -> AsyncIterator[Following]:
 
 
 async def spawn(adapter: LocalProcessOrchestrator, name: str, **more: Any) -> AgentHandle:
-    """An agent of that name; `more` are fields of its spec."""
-    return await adapter.spawn(AgentSpec(name=name, **more), request_id=uuid7())
+    """The agent of [agents] of that name, or with `argv` a program; `more` are fields of its spec."""
+    named = {} if "argv" in more else {"agent": name}
+    return await adapter.spawn(AgentSpec(**{"name": name, **named, **more}), request_id=uuid7())
 
 
 async def token_of(adapter: LocalProcessOrchestrator, handle: AgentHandle, generation: int = 1) -> str:

@@ -39,10 +39,16 @@ class Standings(ToldAuthority):
         """An agent whose token is `token-<name>`; it may use every provider."""
         line: tuple[Ancestor, ...] = ()
         if parent is not None:
-            one = Ancestor(agent_id=parent.agent_id, name=parent.name, budget=parent.budget, rights=parent.rights)
+            one = Ancestor(
+                agent_id=parent.agent_id,
+                name=parent.name,
+                agent=parent.agent,
+                budget=parent.budget,
+                rights=parent.rights,
+            )
             line = (one, *parent.ancestors)
         given = {
-            "agent_id": f"id-{name}", "name": name, "profile": "sandboxed", "provider": "openai", "budget": budget,
+            "agent_id": f"id-{name}", "name": name, "agent": name, "profile": "sandboxed", "provider": "openai", "budget": budget,
             "ancestors": line, "rights": (right("llm", "call", *KINDS),),
         }  # fmt: skip
         return self.add(token=f"token-{name}", **(given | changes))

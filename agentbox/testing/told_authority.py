@@ -31,10 +31,11 @@ class ToldAuthority:
         self._cuts: dict[str, asyncio.Future[None]] = {}
 
     def add(self, agent_id: str, token: str, rights: Sequence[Right] = (), **changes: Any) -> Standing:
-        """Its bearer token is `token`."""
+        """Its bearer token is `token`; a `name` is one of [agents], and its state has its own id."""
         made = Standing(**{
             "agent_id": agent_id, "generation": 1, "name": agent_id, "profile": "standard", "rights": tuple(rights),
-            "token_sha256": hashlib.sha256(token.encode()).hexdigest(), **changes,
+            "token_sha256": hashlib.sha256(token.encode()).hexdigest(), "state": agent_id, "agent": changes.get("name", ""),
+            **changes,
         })  # fmt: skip
         return self.put(made)
 

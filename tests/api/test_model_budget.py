@@ -31,7 +31,10 @@ def test_every_place_says_the_same_of_a_budget(tmp_path: Path) -> None:
     """All of it before the first call; then what that call took, in the API, the command, `hello` and the metrics; and the
     same after the gateway was killed."""
     with ModelServer() as server, StoryBox(tmp_path, server.url, MANIFEST, {"MODEL_KEY": "k" * 20}) as box:
-        agent_id, gateway = box.client.agents.spawn({"name": "coder"}).agent_id, f"http://127.0.0.1:{box.port}"
+        agent_id, gateway = (
+            box.client.agents.spawn({"name": "coder", "agent": "coder"}).agent_id,
+            f"http://127.0.0.1:{box.port}",
+        )
         token = until(lambda: _said(box, agent_id), 30)
         fresh = box.client.agents.get(agent_id).budget
         assert fresh["tokens"] == {"cap": 50000, "used": 0, "reserved": 0, "left": 50000}

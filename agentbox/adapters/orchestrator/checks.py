@@ -1,13 +1,23 @@
 """The form of an AgentSpec, judged without a host: what can never be started, whatever the box allows."""
 
+import re
 from collections.abc import Container
 from dataclasses import fields
 from typing import Final
 
 from agentbox.adapters.errors import ValidationError
-from agentbox.adapters.orchestrator.contract import LEAST, LONGEST_RUN, MOST_RATE, MOST_USES, AgentSpec, Limits
+from agentbox.adapters.orchestrator.contract import (
+    LEAST,
+    LONGEST_RUN,
+    MOST_RATE,
+    MOST_USES,
+    STATE_NAME,
+    AgentSpec,
+    Limits,
+)
 
-NO_PROGRAM: Final = "must name a program, unless the name is an agent of the manifest"
+NO_PROGRAM: Final = "must name a program, unless `agent` is an agent of the manifest"
+_STATE_NAME: Final = re.compile(STATE_NAME)
 
 
 def check_form(spec: AgentSpec, at: str = "") -> None:
@@ -16,8 +26,12 @@ def check_form(spec: AgentSpec, at: str = "") -> None:
         raise _invalid(f"{at}/argv", "must name a program")
     if not spec.name:
         raise _invalid(f"{at}/name", "must not be empty")
+    if not _STATE_NAME.fullmatch(spec.state):
+        raise _invalid(f"{at}/state", "must be at most 64 of a-z 0-9 _ - and start with a letter or digit")
     texts = {f"/argv/{index}": item for index, item in enumerate(spec.argv)}
-    texts |= {f"/env/{name}": name + value for name, value in spec.env.items()} | {"/cwd": spec.cwd, "/name": spec.name}
+    texts |= {f"/env/{name}": name + value for name, value in spec.env.items()} | {
+        "/cwd": spec.cwd, "/name": spec.name, "/agent": spec.agent,
+    }  # fmt: skip
     texts |= {f"/labels/{name}": name + value for name, value in spec.labels.items()}
     for pointer, text in texts.items():
         _check_text(f"{at}{pointer}", text)
@@ -37,8 +51,10 @@ def check_least(limits: Limits, at: str = "") -> None:
 
 
 def check_program(spec: AgentSpec, known: Container[str], at: str = "") -> None:
-    """Raises ValidationError for a spec without argv whose name is none of the manifest's agents."""
-    if not spec.argv and spec.name not in known:
+    """Raises ValidationError for an agent that the manifest does not have, and for a spec with neither agent nor argv."""
+    if spec.agent and spec.agent not in known:
+        raise _invalid(f"{at}/agent", "must be an agent of the manifest")
+    if not spec.argv and not spec.agent:
         raise _invalid(f"{at}/argv", NO_PROGRAM)
 
 

@@ -9,7 +9,7 @@ from agentbox.adapters.base import Page
 from agentbox.adapters.bounds import between, chars, says
 from agentbox.adapters.wire import JsonObj, Record, record
 
-CONTRACT_VERSION = "1.1.0"
+CONTRACT_VERSION = "1.2.0"
 AgentState = Literal["starting", "running", "backoff", "stopping", "exited", "failed", "lost"]
 ExitReason = Literal["exit", "signal", "terminated", "timeout", "limit", "lost", "restart-intensity"]
 StreamKind = Literal["stdout", "stderr", "state", "exit"]
@@ -20,6 +20,7 @@ MOST_OUTPUT = 8 << 20  # bytes a stream, of a one-shot run
 LONGEST_RUN = 7 * 86400.0  # seconds, of a one-shot run
 MOST_USES = 1_000_000_000
 MOST_RATE = 1_000_000  # uses a minute
+STATE_NAME = "^([a-z0-9][a-z0-9_-]{0,63})?$"
 LAST_GRACE = 5.0  # seconds at most from TERM to KILL when the box goes down: agent-host has 8 (plan/programs.py)
 
 
@@ -62,8 +63,9 @@ class Constraint(Record):
 
 @record
 class AgentSpec(Record):
-    """A program to run as an agent. `cwd` "" means the workspace. A `name` of the manifest's [agents] starts that agent: what
-    its table says is then left out here. `profile` is a built-in profile or a policy of the manifest. `workspace`: `branch`
+    """A program to run as an agent. `name` is for people. `agent` names a table of the manifest's [agents], and starts that
+    agent: what its table says is then left out here. `state` names the state that it shares with others of that name; "" means
+    a state of its own, or what the table says. `cwd` "" means the workspace. `profile` is a built-in profile or a policy of the manifest. `workspace`: `branch`
     means that who may write the workspace writes a copy of it, which is reviewed at the end; `direct` means the workspace
     itself, and needs scope admin."""
 
@@ -79,6 +81,8 @@ class AgentSpec(Record):
     parent_id: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
+    agent: str = ""
+    state: Annotated[str, chars(pattern=STATE_NAME)] = ""
 
 
 @record
@@ -107,7 +111,7 @@ class AgentInfo(Record):
     holds: the profile, each grant with its id, the model budget; never a token; `branch` where its files are: `state` (none,
     open, sealed or over) and the summary of the `review` that waits; `budget` what it has used of a model and what is left:
     `{tokens: {cap, used, reserved, left}, calls: {cap, used, left}, window_seconds, resets_at}`, empty without a model. In a
-    list all three are empty."""
+    list all three are empty. `state_id`: whose memory and pods it uses."""
 
     handle: AgentHandle
     spec: AgentSpec
@@ -122,6 +126,7 @@ class AgentInfo(Record):
     policy: JsonObj = field(default_factory=dict)
     branch: JsonObj = field(default_factory=dict)
     budget: JsonObj = field(default_factory=dict)
+    state_id: str = ""
 
 
 @record

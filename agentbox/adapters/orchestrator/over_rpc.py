@@ -159,4 +159,7 @@ class OverRpc(Adapter):
 
 def _caller() -> dict[str, Any]:
     call = context.current()
-    return {"principal": call.principal, "admin": "admin" in call.scopes}
+    found: dict[str, Any] = {"principal": call.principal, "admin": "admin" in call.scopes}
+    if (task := call.submission) is not None:
+        found |= {"submitter": task.principal, "submitter_admin": task.admin, "state_id": task.state_id}
+    return found

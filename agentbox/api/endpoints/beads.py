@@ -66,7 +66,9 @@ async def claim_next(call: Call) -> Reply:
     tags = body.tags
     if call.caller.agent_id:
         if body.parent_id is None:
-            tags = (*tags, given_tag(call.caller))
+            if (given := given_tag(call.caller)) is None:
+                return Reply(status=204)
+            tags = (*tags, given)
         else:
             await check_bead(call, body.parent_id)
     found = await call.services.container.beads.claim_next(

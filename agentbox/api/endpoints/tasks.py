@@ -16,7 +16,7 @@ async def submit(call: Call) -> Reply:
     if given.spec.workspace == "direct":
         require(call.caller, ("admin",))
     wanted = replace(given, dedup_key=call.dedup_key(given.dedup_key))
-    task = await call.services.tasks.submit(wanted, call.caller.principal)
+    task = await call.services.tasks.submit(wanted, call.caller.principal, admin=call.caller.holds("admin"))
     return Reply({"task_id": task.task_id, "state": task.state}, status=202)
 
 

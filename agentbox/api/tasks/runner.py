@@ -110,10 +110,10 @@ class Tasks:
         """Ids of the agents that tasks run."""
         return frozenset(run.agent_id for run in self._runs.values() if run.agent_id)
 
-    async def submit(self, body: TaskBody, creator: str) -> Task:
-        """Queues a task; the one that a repeated `dedup_key` names, where it exists."""
+    async def submit(self, body: TaskBody, creator: str, *, admin: bool = False) -> Task:
+        """Queues a task; the one that a repeated `dedup_key` names, where it exists. `admin`: whether the creator holds that."""
         _check(body, self._agents)
-        entry = _entry(body)
+        entry = replace(_entry(body), submitter=creator, submitter_admin=admin)
         self._fresh.add(entry.ref)
         try:
             bead = await self._queue(body, await self._keep_entry(entry), creator)

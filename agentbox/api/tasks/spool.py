@@ -21,7 +21,7 @@ class Entry:
 
     `orphan` is a result that the store of beads refused: it is kept here, and nothing is done with it any more.
     `lease_id` and `request_id` are set before the bead is claimed, `agent_id` after the spawn; `cancelled_by` names
-    who cancelled it.
+    who cancelled it. `ref` is the id of the state that every attempt uses.
     """
 
     ref: str
@@ -29,6 +29,8 @@ class Entry:
     timeout_s: float
     input: str | None = None  # base64
     attached: bool = False  # its submitter reads its log
+    submitter: str = ""
+    submitter_admin: bool = False
     task_id: str | None = None
     lease_id: str | None = None
     request_id: str | None = None

@@ -67,11 +67,12 @@ def spawn(
     cli: Cli, profile: str | None, parent: str | None, cwd: str | None, interactive: bool, name: str,
     argv: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Start an agent of the manifest by its NAME, or under that name the command CMD; print its id."""
+    """Start the agent NAME of the manifest, or the command CMD with NAME for people; print its id."""
     words = argv[1:] if argv[:1] == ("--",) else argv
     said: dict[str, Any] = {"profile": profile, "parent_id": parent, "cwd": cwd, "argv": list(words) or None}
     spec = {
         "name": name,
+        **({} if words else {"agent": name}),
         "stdin": "pipe" if interactive else "null",
         **{k: v for k, v in said.items() if v is not None},
     }

@@ -41,6 +41,9 @@ _RETRY_SECONDS = 0.2
     "output was lost.",
 )
 @click.option("--agent", default="", metavar="NAME", help="Run this agent of the manifest, with its own command.")
+@click.option(
+    "--name", "state", default="", metavar="N", help="Share the state of this name: memory and pods that stay."
+)
 @click.option("--profile", default="", metavar="P", help="Profile of the agent. [default: sandboxed, or that of NAME]")
 @click.option(
     "--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True, metavar="S",
@@ -56,7 +59,7 @@ _RETRY_SECONDS = 0.2
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[--] CMD...")
 @click.pass_obj
 def command(
-    cli: Cli, agent: str, profile: str, timeout_s: float, cwd: str, env: tuple[str, ...], given: IO[bytes] | None, direct: bool,
+    cli: Cli, agent: str, state: str, profile: str, timeout_s: float, cwd: str, env: tuple[str, ...], given: IO[bytes] | None, direct: bool,
     no_stream: bool, argv: tuple[str, ...],
 ) -> int:  # fmt: skip
     """Run one command in the box, or an agent of the manifest by its name, and return its exit code.
@@ -68,6 +71,8 @@ def command(
         raise click.UsageError("Say what to run: either CMD..., or --agent NAME.")
     name, profile = agent or Path(argv[0]).name[:64], profile or ("" if agent else "sandboxed")
     spec = {"name": name, "argv": list(argv), "profile": profile, "cwd": cwd, "env": _variables(env)}
+    spec |= {"agent": agent} if agent else {}
+    spec |= {"state": state} if state else {}
     spec |= {"workspace": "direct"} if direct else {}
     cli.out.note(f"agentbox: {OPEN if profile == 'unrestricted' else CONFINED if profile else DECLARED}")
     try:

@@ -122,7 +122,7 @@ class Door:
         elif tool.special in ("send", "recv", "terminate"):
             info = await _within(who, tool, self.api.call(who, "get_agent", {"id": given["id"]}))
             operation = "signal" if tool.special == "terminate" else "message"
-            await self.authority.check(who, "agent", operation, info["spec"]["name"])
+            await self.authority.check(who, "agent", operation, info["spec"]["agent"])
         return await _within(who, tool, self._do(who, tool, given))
 
     async def _do(self, who: Standing, tool: Tool, given: Arguments) -> Any:
@@ -131,7 +131,7 @@ class Door:
         path = {name: str(given[name]) for name in tool.path}
         query = {name: given[name] for name in tool.query if name in given}
         body = None if tool.body is None else {name: given[name] for name in tool.body if name in given}
-        own = f"agent.{who.name}"
+        own = f"state.{who.state}"
         if tool.name.startswith("memory/"):
             path, body = _in_namespace(tool, own, path, body)
         return await self.api.call(who, tool.route, path, query=query, body=body)

@@ -9,7 +9,7 @@ from agentbox.grants.spent import Spent, line_of, use_of
 from agentbox.grants.standing import Standing
 from agentbox.plan.plain import plain
 
-CONTRACT_VERSION: Final = "1.0.0"
+CONTRACT_VERSION: Final = "1.1.0"
 _OWN: Final = ("hello", "tool.list", "tool.invoke", "secret.get", "approval.request", "identity.sign")
 METHODS: Final = (*_OWN, *(tool.method for tool in (*TOOLS, *AGENTS)))
 
@@ -27,6 +27,10 @@ def hello(who: Standing, spent: Callable[[str], Spent | None]) -> dict[str, Any]
             "provider": who.provider, "llm": None if who.budget is None else plain(who.budget),
             "use": use_of(line_of(who), spent, time.time()), "limits": dict(who.limits),
         },
-        "own": {"pods": f"agents/{who.name}/", "memory": f"agent.{who.name}", "beads": f"for:{who.name}", "events": who.principal},
+        "state": who.state,
+        "own": {
+            "pods": f"state/{who.state}/", "memory": f"state.{who.state}", "beads": f"for:{who.agent}" if who.agent else "",
+            "events": who.principal,
+        },
         "methods": METHODS,
     }  # fmt: skip

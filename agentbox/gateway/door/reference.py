@@ -54,8 +54,8 @@ JSON-RPC 2.0 at `/rpc`, over HTTP (one message or a batch a body) and WebSocket;
 a call `limits.tool_timeout_seconds`. In Python: `agentbox.client.Door` and `AsyncDoor`.
 
 Rights decide: a tool needs one of scope `tool`, `agent.spawn`, `agent.send` and so on one of scope `agent`. Whatever they say, an agent reaches
-only what is its own: beads that it made or was given and their children, pods below `agents/<name>/`, memory in the
-namespace `agent.<name>`, its own events, and the agents that it started.
+only what is its own: beads that it made or was given and their children, pods below `state/<id>/`, memory in the
+namespace `state.<id>`, where `<id>` is the state of its run (`state` of `hello`), its own events, and the agents that it started.
 
 ## From a shell
 `agentbox-ctl METHOD [PARAMS | -]` makes one call and prints one line; exit 0, 1 for an error, 2 for wrong words. `…` stands for what differs.

@@ -101,7 +101,7 @@ async def delete_pod(api: BoxApi, who: Standing, _tool: Tool, given: Arguments) 
 
 async def spawn(api: BoxApi, who: Standing, _tool: Tool, given: Arguments) -> Any:
     """What the manifest says of it stands."""
-    body = dict(given)
+    body = {**given, "agent": given["name"]}
     if "input" in body:
         body["input"] = base64.b64encode(_encoded(body["input"])).decode()
     return await api.call(who, "spawn", body=body)
@@ -183,8 +183,8 @@ async def _send(
 
 
 def _path(who: Standing, given: Arguments, *, container: bool = False) -> str:
-    """An agent's paths begin in its own container, whether it writes that or not."""
-    own, path = f"agents/{who.name}/", str(given.get("path", ""))
+    """An agent's paths begin in the container of its state, whether it writes that or not."""
+    own, path = f"state/{who.state}/", str(given.get("path", ""))
     if not path and not container:
         raise params("path must not be empty")
     return path if path.startswith(own) else own + path

@@ -124,7 +124,7 @@ class _Visit:
             outcome = "gone"
         finally:
             if self._line is not None and self._who is not None:
-                self._app.gauges.calls[self._line.provider.name, self._who.name, outcome] += 1
+                self._app.gauges.calls[self._line.provider.name, self._who.agent, outcome] += 1
 
     async def _serve(self) -> None:
         line, path = self._find()

@@ -95,7 +95,7 @@ class Exchange:
             given, made = self._meter.used
             self._ledger.settle(held, given + made)
             for what, count in (("input", given), ("output", made)):
-                self._gauges.tokens[name, asked.who.name, what] += count
+                self._gauges.tokens[name, asked.who.agent, what] += count
             if not self._meter.told:
                 self._gauges.estimated[name] += 1
             if echoes := self._echo.found + self._heads.found:

@@ -44,7 +44,7 @@ class Restart:
 @dataclass(frozen=True, kw_only=True)
 class Agent:
     """One agent. argv = `command` + `args`: no shell, no placeholder expansion. `limits` that it does not write are
-    those of [limits]."""
+    those of [limits]. `state`: each run has memory and pods of its own, or all runs of this agent share them."""
 
     enabled: bool = key(True, "live")
     autostart: bool = key(False, "boot")
@@ -56,6 +56,7 @@ class Agent:
     provider: NameOrNone = key("", "live")
     env: Annotated[tuple[Variable, ...], Unique()] = key((), "recreate")
     secrets: Annotated[tuple[Variable, ...], Unique()] = key((), "recreate")
+    state: Literal["run", "shared"] = key("run", "live")
     workspace: Literal["branch", "direct"] = key("branch", "live")
     workspace_dir: BoxPath = key("/workspace", "live")
     children: Annotated[tuple[Name, ...], Unique()] = key((), "live")

@@ -16,6 +16,7 @@ TABLE = {
     "value-too-large": (413, False), "unsupported-patch": (415, False), "patch-failed": (422, False),
     "spawn-failed": (422, False), "quota-exceeded": (507, False), "embedding-failed": (500, False), "integrity": (500, False),
     "record-altered": (422, False), "origin-conflict": (409, False), "review-conflict": (409, False),
+    "state-busy": (409, False), "state-not-yours": (403, False), "name-taken": (409, False),
 }  # fmt: skip
 
 

@@ -116,10 +116,10 @@ async def test_what_an_agent_finds_in_its_environment(adapter: LocalProcessOrche
 @pytest.mark.parametrize(
     ("more", "kind"),
     [
-        ({"name": "lead", "argv": ("true",)}, PermissionDenied),
-        ({"name": "lead", "profile": "readonly"}, PermissionDenied),
-        ({"name": "lead", "env": {"A": "b"}}, PermissionDenied),
-        ({"name": "lead", "limits": Limits(fds=1000)}, QuotaExceeded),
+        ({"name": "lead", "agent": "lead", "argv": ("true",)}, PermissionDenied),
+        ({"name": "lead", "agent": "lead", "profile": "readonly"}, PermissionDenied),
+        ({"name": "lead", "agent": "lead", "env": {"A": "b"}}, PermissionDenied),
+        ({"name": "lead", "agent": "lead", "limits": Limits(fds=1000)}, QuotaExceeded),
         ({"name": "off"}, SpawnError),
         ({"name": "key"}, SpawnError),
         ({"name": "stranger"}, ValidationError),
@@ -139,7 +139,7 @@ async def test_what_is_refused(
 async def test_an_admin_may_say_otherwise(adapter: LocalProcessOrchestrator) -> None:
     """Scope admin overrides the command of a named agent."""
     with context.calling(context.CallContext(principal="urn:op", scopes=frozenset({"admin"}))):
-        handle = await spawn(adapter, "lead", argv=("sleep", "1000"), profile="bare")
+        handle = await spawn(adapter, "lead", agent="lead", argv=("sleep", "1000"), profile="bare")
     assert (await adapter.get(handle.agent_id)).spec.argv == ("sleep", "1000")
 
 

@@ -25,6 +25,7 @@ METHODS = {
     "mesh_session": "mesh.session", "mesh_evict": "mesh.evict", "mesh_status": "mesh.status", "mesh_join": "mesh.join",
     "list_reviews": "reviews.list", "show_review": "reviews.show", "commit_review": "reviews.commit",
     "discard_review": "reviews.discard", "list_approvals": "approvals.list", "get_approval": "approvals.get",
+    "list_states": "states.list", "adopt_state": "states.adopt", "show_state": "states.get", "remove_state": "states.remove",
     "decide_approval": "approvals.decide", "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",
 }  # fmt: skip
 

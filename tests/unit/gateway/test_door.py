@@ -15,7 +15,7 @@ from agentbox.testing.told_authority import right
 async def test_hello_says_who_and_what(one: Agent) -> None:
     """Identity, rights, what is its own; never a token."""
     said = await one.call("hello")
-    assert (said["agent"]["id"], said["own"]["memory"], said["contracts"]["door"]) == (ONE, "agent.one", "1.0.0")
+    assert (said["agent"]["id"], said["own"]["memory"], said["contracts"]["door"]) == (ONE, f"state.{ONE}", "1.1.0")
     assert said["policy"]["rights"][0]["scope"] == "tool"
     assert "sha256" not in json.dumps(said)
 
@@ -78,14 +78,20 @@ async def test_a_dedup_key_finds_no_bead_of_another(one: Agent, two: Agent, api:
 
 
 async def test_pods_below_its_own_container(one: Agent, two: Agent) -> None:
-    """A path is below agents/<name>/, written or not; another's, and one that climbs, is refused."""
+    """A path is below state/<id>/, written or not; another's, and one that climbs, is refused."""
     assert (await one.call("pod.write", path="notes/a.txt", content="text"))["created"] is True
-    assert (await one.call("pod.read", path="agents/one/notes/a.txt"))["content"] == "text"
+    assert (await one.call("pod.read", path=f"state/{ONE}/notes/a.txt"))["content"] == "text"
     await one.call("pod.write", path="raw", content_base64="/wA=")
     assert (await one.call("pod.read", path="raw"))["content_base64"] == "/wA="
     assert "notes/" in json.dumps(await one.call("pod.list"))
     assert await two.refused("pod.read", path="notes/a.txt") == "not-found"
-    for path in ("../one/notes/a.txt", "agents/one2/../one/notes/a.txt", "/agents/one/notes/a.txt", "..", "a//b"):
+    for path in (
+        f"../{ONE}/notes/a.txt",
+        f"state/{TWO}/../{ONE}/notes/a.txt",
+        f"/state/{ONE}/notes/a.txt",
+        "..",
+        "a//b",
+    ):
         assert await two.refused("pod.read", path=path) in ("validation", "not-found", "permission-denied"), path
     await one.call("pod.delete", path="notes/a.txt")
     half = "x" * 600_000
@@ -97,7 +103,7 @@ async def test_pods_below_its_own_container(one: Agent, two: Agent) -> None:
 
 
 async def test_memory_in_its_own_namespace(one: Agent, two: Agent) -> None:
-    """`agent.one` is not `agent.one2`; a namespace cannot be named."""
+    """Another state is another namespace; one cannot be named."""
     await one.call("memory.store", key="k", value={"a": 1}, text="a fact about cheese")
     assert (await one.call("memory.retrieve", key="k"))["value"] == {"a": 1}
     assert [hit["entry"]["key"] for hit in (await one.call("memory.search", query="cheese", mode="text"))["hits"]] == [
@@ -105,8 +111,8 @@ async def test_memory_in_its_own_namespace(one: Agent, two: Agent) -> None:
     ]
     assert await two.refused("memory.retrieve", key="k") == "not-found"
     assert (await two.call("memory.search", query="cheese", mode="text"))["hits"] == []
-    assert await two.refused("memory.search", query="cheese", namespaces=["agent.one"]) == "validation"
-    assert await two.refused("memory.retrieve", key="k", ns="agent.one") == "validation"
+    assert await two.refused("memory.search", query="cheese", namespaces=[f"state.{ONE}"]) == "validation"
+    assert await two.refused("memory.retrieve", key="k", ns=f"state.{ONE}") == "validation"
     assert [entry["key"] for entry in (await one.call("memory.list"))["items"]] == ["k"]
     await one.call("memory.delete", key="k")
 
@@ -161,7 +167,7 @@ async def test_a_secret_that_was_given(door: Room, one: Agent, two: Agent, api: 
 async def test_only_the_gateway_calls_for_an_agent(api: ApiBox) -> None:
     """The header is refused from an admin and from anybody else, and the routes of operators from the gateway with it."""
     base = f"http://127.0.0.1:{api.plan.api.port}"
-    named = {"Agentbox-On-Behalf-Of": f"{ONE} one"}
+    named = {"Agentbox-On-Behalf-Of": f"{ONE} {ONE} one"}
     core = {"Authorization": "Bearer a-token-of-this-boot"}
     admin = {"Authorization": f"Bearer {api.paths.api_key.read_text()}"}
     async with httpx.AsyncClient(base_url=base, trust_env=False) as http:
@@ -172,8 +178,10 @@ async def test_only_the_gateway_calls_for_an_agent(api: ApiBox) -> None:
             assert refused.status_code == 403, line
         for odd in ("one", f"{ONE} ../x", f"{ONE} a/b", ONE, f"x{ONE} one"):
             assert (await http.get("/v1/beads", headers={**core, "Agentbox-On-Behalf-Of": odd})).status_code == 400
-        assert (await http.get("/v1/memory/ns/agent.one2/keys", headers={**core, **named})).status_code == 403
-        assert (await http.get("/v1/pods/agents/one2/x", headers={**core, **named, "Accept": "*/*"})).status_code == 403
+        assert (await http.get(f"/v1/memory/ns/state.{TWO}/keys", headers={**core, **named})).status_code == 403
+        assert (
+            await http.get(f"/v1/pods/state/{TWO}/x", headers={**core, **named, "Accept": "*/*"})
+        ).status_code == 403
 
 
 async def test_a_message_from_before_the_end_of_its_agent(door: Room, one: Agent) -> None:

@@ -99,7 +99,7 @@ async def test_an_agent_at_the_door_and_through_the_proxy(box: tuple[ApiBox, Gat
     """Who it is, memory of its own, its children; the granted server by the proxy, the other not, and nothing past it."""
     api, _ = box
     with api.client() as client:
-        agent = client.call("spawn", body={"name": "once"})
+        agent = client.call("spawn", body={"name": "once", "agent": "once"})
         agent_id = agent["handle"]["agent_id"]
         await until(lambda: client.agents.get(agent_id).exit is not None, "it has ended", seconds=30)
         lines = said(client, agent_id)
@@ -108,7 +108,8 @@ async def test_an_agent_at_the_door_and_through_the_proxy(box: tuple[ApiBox, Gat
         assert any(line[-7:] == "content" for line in lines), lines
         assert any(line.endswith("403") for line in lines), lines
         assert lines[-1] == "direct refused"
-        assert client.memory.retrieve("k", namespace="agent.once") is not None
+        own = f"state.{client.agents.get(agent_id).state_id}"
+        assert client.memory.retrieve("k", namespace=own) is not None
         await until(
             lambda: client.agents.get(agent_id).denials.get("proxy") == {"net connect": 1},
             "the refusal is counted",
@@ -138,7 +139,7 @@ async def test_an_agent_lives_through_the_death_of_the_gateway(box: tuple[ApiBox
     """SIGKILL: its calls fail for a while and then go on, by the same token, in the same process."""
     api, gateway = box
     with api.client() as client:
-        agent_id = client.call("spawn", body={"name": "loops"})["handle"]["agent_id"]
+        agent_id = client.call("spawn", body={"name": "loops", "agent": "loops"})["handle"]["agent_id"]
         await until(lambda: "yes" in said(client, agent_id), "it is answered", seconds=20)
         before = client.agents.get(agent_id)
         gateway.kill()
@@ -155,9 +156,9 @@ async def test_an_agent_starts_another_and_talks_to_it(box: tuple[ApiBox, Gatewa
     api, gateway = box
     url = f"http://127.0.0.1:{gateway.port}"
     with api.client() as client:
-        parent = client.call("spawn", body={"name": "parent"})["handle"]
+        parent = client.call("spawn", body={"name": "parent", "agent": "parent"})["handle"]
         await until(lambda: bool(said(client, parent["agent_id"])), "it says its token", seconds=20)
-        stranger = client.call("spawn", body={"name": "loops"})["handle"]
+        stranger = client.call("spawn", body={"name": "loops", "agent": "loops"})["handle"]
         with Door(url, said(client, parent["agent_id"])[0]) as door:
             child = door.call("agent.spawn", name="talker", labels={"for": "a test"})
             child_id = child["handle"]["agent_id"]

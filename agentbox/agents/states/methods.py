@@ -1,0 +1,69 @@
+"""The methods `state.*` of the connection. Data of a state lies in the slots, which agent-host does not reach: who asks
+removes or moves it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from agentbox.adapters.wire import from_wire
+from agentbox.agents.states.registry import check_owner
+from agentbox.agents.states.state import State
+
+if TYPE_CHECKING:
+    from agentbox.agents.service import Service
+    from agentbox.agents.session import Session
+
+Params = Mapping[str, Any]
+
+
+async def page(session: "Session[Service]", params: Params) -> Any:
+    states = session.service.host.states
+    owner, after, limit = (
+        from_wire(str, params["owner"]),
+        from_wire(str, params["after"]),
+        from_wire(int, params["limit"]),
+    )
+    return {"items": [_row(session, one) for one in await states.page(owner, after, limit)]}
+
+
+async def get(session: "Session[Service]", params: Params) -> Any:
+    """By id or name; `principal` and `admin` as in `remove`."""
+    state = await session.service.host.states.find(from_wire(str, params["state"]))
+    check_owner(state, from_wire(str, params["principal"]), admin=params["admin"] is True)
+    return _row(session, state)
+
+
+async def remove(session: "Session[Service]", params: Params) -> Any:
+    """Nothing uses it from here on; call `state.forget` once its data is gone."""
+    owner, admin = from_wire(str, params["principal"]), params["admin"] is True
+    return _row(session, await session.service.host.states.remove(from_wire(str, params["state"]), owner, admin=admin))
+
+
+async def due(session: "Session[Service]", params: Params) -> Any:
+    """As `remove`, for those of runs that were used last before that moment, and for removals that did not end."""
+    found = await session.service.host.states.due(from_wire(float, params["before"]), from_wire(int, params["limit"]))
+    return {"items": [_row(session, one) for one in found]}
+
+
+async def forget(session: "Session[Service]", params: Params) -> Any:
+    await session.service.host.states.forget(from_wire(str, params["state_id"]))
+    return {}
+
+
+async def adopt(session: "Session[Service]", params: Params) -> Any:
+    name, source, owner = (from_wire(str, params[key]) for key in ("name", "source", "principal"))
+    return _row(session, await session.service.host.states.adopt(name, source, owner))
+
+
+def _row(session: "Session[Service]", state: State) -> dict[str, Any]:
+    return {**asdict(state), "agents": sorted(session.service.host.states.living(state.state_id))}
+
+
+METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = {
+    "state.list": page,
+    "state.get": get,
+    "state.remove": remove,
+    "state.due": due,
+    "state.forget": forget,
+    "state.adopt": adopt,
+}

@@ -1,0 +1,78 @@
+"""One state, and its row in agents.db."""
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, fields
+from typing import Any, Final
+
+import apsw
+
+OPERATOR: Final = "urn:agentbox:operator"
+SHARED: Final = "agents."
+"""Before the name of a table of [agents]: the state that its runs share. No other name has a dot."""
+TABLE: Final = """
+    CREATE TABLE states (
+        state_id TEXT PRIMARY KEY, name TEXT UNIQUE, owner TEXT NOT NULL, label TEXT NOT NULL, first TEXT NOT NULL,
+        created REAL NOT NULL, used REAL NOT NULL, removed INTEGER NOT NULL, source TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX states_used ON states (used);
+    INSERT INTO states SELECT agent_id, NULL, json_extract(row, '$.principal'), json_extract(row, '$.spec.name'), agent_id,
+        CAST(json_extract(row, '$.created') AS REAL), CAST(json_extract(row, '$.created') AS REAL), 0, '' FROM agents;
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """`name` None: the state of one run. `owner` is the principal that made it, `label` what its first run was called,
+    `first` the id of that agent. `used`: when a run of it was admitted or ended last. Times in Unix seconds. `removed`: nothing
+    uses it again, and its data is being removed. `source`: what was adopted into it."""
+
+    state_id: str
+    name: str | None
+    owner: str
+    label: str
+    first: str
+    created: float
+    used: float
+    removed: bool = False
+    source: str = ""
+
+
+_COLUMNS: Final = ", ".join(one.name for one in fields(State))
+_MARKS: Final = ", ".join("?" * len(fields(State)))
+
+
+def insert(db: apsw.Connection, state: State) -> None:
+    """Stores a new state; one that is known was used again."""
+    db.execute(
+        f"INSERT INTO states VALUES ({_MARKS}) ON CONFLICT (state_id) DO UPDATE SET used = excluded.used", _row(state)
+    )
+
+
+def ended(db: apsw.Connection, state_ids: Iterable[str], moment: float) -> None:
+    """Runs of these ended."""
+    for state_id in state_ids:
+        db.execute("UPDATE states SET used = ? WHERE state_id = ?", (moment, state_id))
+
+
+def detach(db: apsw.Connection, state_id: str) -> None:
+    """Its name is free, and nothing uses it again."""
+    db.execute("UPDATE states SET name = NULL, removed = 1 WHERE state_id = ?", (state_id,))
+
+
+def delete(db: apsw.Connection, state_id: str) -> None:
+    """Forgets it."""
+    db.execute("DELETE FROM states WHERE state_id = ?", (state_id,))
+
+
+def select(db: apsw.Connection, where: str, *values: Any) -> list[State]:
+    """Those that fit, as `where` orders and bounds them."""
+    return [_state(row) for row in db.execute(f"SELECT {_COLUMNS} FROM states WHERE {where}", values)]
+
+
+def _row(state: State) -> tuple[Any, ...]:
+    return tuple(int(value) if isinstance(value, bool) else value for value in astuple(state))
+
+
+def _state(row: tuple[Any, ...]) -> State:
+    values = dict(zip((one.name for one in fields(State)), row, strict=True))
+    return State(**{**values, "removed": bool(values["removed"])})

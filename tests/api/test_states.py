@@ -1,0 +1,254 @@
+"""States by name: who may share one, what goes with it, how long it stays, and what was left before there were any."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commandline import agentbox
+from helpers import read_all, spec, until
+
+from agentbox.client import ApiError, BoxClient, Door
+from agentbox.testing.api_box import ApiBox
+from agentbox.testing.gateway_box import GatewayBox
+from agentbox.testing.plans import plan_of
+
+SAYS_TOKEN = 'echo "$AGENTBOX_TOKEN"; exec sleep 1000'
+MANIFEST = f"""
+[agents.coder]
+command = ["sh", "-c", '{SAYS_TOKEN}']
+max_instances = 5
+[agents.team]
+command = ["sh", "-c", '{SAYS_TOKEN}']
+max_instances = 5
+state = "shared"
+"""
+SCOPES = ["agents:read", "agents:write", "beads:write", "memory:read"]
+
+
+@pytest.fixture(scope="module")
+def gateway(box: ApiBox) -> Iterator[GatewayBox]:
+    with GatewayBox(box.paths.prefix, box.plan) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def box(prefix: Path) -> Iterator[ApiBox]:
+    found = ApiBox(prefix, agents=plan_of(MANIFEST).agents)
+    found.paths.token("gateway").parent.mkdir(parents=True, exist_ok=True)
+    found.paths.token("gateway").write_text("a-token-of-this-boot")
+    with found:
+        yield found
+
+
+@pytest.fixture
+def lives(client: BoxClient, gateway: GatewayBox) -> Iterator[Callable[..., Any]]:
+    """Starts an agent and opens its door: `(agent, door)`."""
+    doors: list[Door] = []
+    made: list[str] = []
+
+    def start(caller: BoxClient = client, **more: Any) -> tuple[Any, Door]:
+        agent = caller.agents.spawn(spec("sh", "-c", SAYS_TOKEN) | more if "agent" not in more else more)
+        made.append(agent.agent_id)
+        doors.append(Door(f"http://127.0.0.1:{gateway.port}", _token(client, agent.agent_id)))
+        return agent, doors[-1]
+
+    yield start
+    for door in doors:
+        door.close()
+    for agent_id in made:
+        end(client, agent_id)
+
+
+def test_a_command_has_no_identity_of_the_manifest(lives: Callable[..., Any]) -> None:
+    """An admin's program of an agent's name holds no table: no `for:` tag, no children, none of its limits; `agent` does."""
+    adhoc, door = lives(name="coder")
+    assert door.hello()["own"]["beads"] == ""
+    assert adhoc.spec["agent"] == ""
+    named, door = lives(name="x", agent="coder")
+    assert door.hello()["own"]["beads"] == "for:coder"
+    assert named.spec["argv"][:2] == ["sh", "-c"]
+
+
+def test_runs_of_one_name_share_and_others_do_not(lives: Callable[..., Any]) -> None:
+    """Memory and pods, also of programs that differ; a run of the same program without the name has its own."""
+    first, one = lives(state="night")
+    one.call("memory.store", key="k", value="shared")
+    one.call("pod.write", path="a/b", content="shared")
+    second, two = lives(name="other", state="night")
+    assert (first.state_id, two.call("memory.retrieve", key="k")["value"]) == (second.state_id, "shared")
+    assert two.call("pod.read", path="a/b")["content"] == "shared"
+    _, alone = lives()
+    assert alone.call("memory.list")["items"] == []
+
+
+def test_an_agent_of_the_manifest_shares_where_its_table_says_so(lives: Callable[..., Any]) -> None:
+    """`state = "shared"`; the default is a state of each run."""
+    assert lives(name="a", agent="team")[0].state_id == lives(name="b", agent="team")[0].state_id
+    assert lives(name="a", agent="coder")[0].state_id != lives(name="b", agent="coder")[0].state_id
+
+
+def test_a_name_belongs_to_who_made_it(box: ApiBox, client: BoxClient, lives: Callable[..., Any]) -> None:
+    """Another token neither uses, sees nor removes it; an admin may; a second token of one name is one holder."""
+    with bearer(box, client, "maker") as maker, bearer(box, client, "other") as other:
+        agent, _ = lives(maker, state="mine")
+        for refused in (
+            lambda: other.agents.spawn(spec("true", state="mine")), lambda: other.states.get("mine"), lambda: other.states.remove("mine"),
+            lambda: other.states.get(agent.state_id), lambda: other.states.remove(agent.state_id),
+        ):  # fmt: skip
+            assert refused_as(refused) == "state-not-yours"
+        assert "mine" not in [one["name"] for one in other.states.list()[0]]
+        assert [one["name"] for one in maker.states.list()[0]] == ["mine"]
+        task = other.submit_task(spec("true", state="mine"))
+        assert "another token made it" in read_all(other, task.task_id)[1].note
+        assert lives(client, state="mine")[0].state_id == agent.state_id
+        with bearer(box, client, "maker") as again:
+            assert again.states.get("mine")["state_id"] == agent.state_id
+
+
+def test_a_task_by_a_token_makes_the_name_its_own(box: ApiBox, client: BoxClient) -> None:
+    """The submitter is the owner, though the box starts the agent."""
+    with bearer(box, client, "submitter") as token:
+        assert read_all(token, token.submit_task(spec("true", state="of-a-task")).task_id)[1].state == "succeeded"
+        assert token.states.get("of-a-task")["owner"] == "urn:agentbox:token:submitter"
+
+
+def test_a_state_goes_whole_and_not_while_somebody_lives(
+    box: ApiBox, client: BoxClient, lives: Callable[..., Any]
+) -> None:
+    """`state-busy` names who lives; then memory and pods go, with their counts in the journal, and the name is free."""
+    agent, door = lives(state="gone")
+    for n in range(3):
+        door.call("memory.store", key=f"k{n}", value=n)
+    door.call("pod.write", path="deep/er/x", content="x")
+    with pytest.raises(ApiError) as caught:
+        client.states.remove("gone")
+    assert (caught.value.code, caught.value.problem["agents"]) == ("state-busy", [agent.agent_id])
+    assert client.states.get("gone")["holds"] == {"memory": 3, "pods": 1}
+    end(client, agent.agent_id)
+    done = agentbox(box, "--json", "state", "reset", "-y", "gone")
+    assert json.loads(done.stdout) == {"memory": 3, "pods": 1}, done.stderr
+    assert refused_as(lambda: client.states.get("gone")) == "not-found"
+    assert client.memory.list(namespace=f"state.{agent.state_id}")[0] == []
+    assert refused_as(lambda: client.pods.read(f"state/{agent.state_id}/deep/er/x")) == "not-found"
+    told = [event for event in journal(client) if event["type"] == "state.removed"]
+    assert told[-1]["data"] | {"label": ""} == {
+        "state_id": agent.state_id, "name": "gone", "label": "", "memory": 3, "pods": 1, "by": "urn:agentbox:operator",
+    }  # fmt: skip
+    _, door = lives(state="gone")
+    assert door.call("memory.list")["items"] == []
+
+
+def test_a_restart_and_a_second_process_keep_the_state(lives: Callable[..., Any], client: BoxClient) -> None:
+    """A generation is no new state; a child has its own."""
+    script = 'echo "$AGENTBOX_TOKEN"; read -r line; exit 1'
+    agent, door = lives(argv=["sh", "-c", script], stdin="pipe", restart="on-failure")
+    door.call("memory.store", key="k", value="kept")
+    child = client.agents.spawn(spec("true", parent_id=agent.agent_id))
+    assert child.state_id not in ("", agent.state_id)
+    with client.agents.attach(agent.agent_id, 1) as pipe:
+        pipe.send(b"go\n")
+    again = until(lambda: (one := client.agents.get(agent.agent_id)).generation == 2 and one)
+    assert again.state_id == agent.state_id
+
+
+def test_prune_takes_what_has_no_name_and_no_life(box: ApiBox, client: BoxClient, lives: Callable[..., Any]) -> None:
+    """Named ones and those in use stay; `list` and `show` say what there is."""
+    named, _ = lives(state="stays")
+    over = client.agents.run_once(spec("true"))
+    assert over.exit.code == 0
+    alive, _ = lives()
+    assert b"stays" in agentbox(box, "state", "list").stdout
+    assert b"0 memory items and 0 pods" in agentbox(box, "state", "show", "stays").stdout
+    done = agentbox(box, "--json", "state", "prune", "-y")
+    gone = {row["state_id"] for row in json.loads(done.stdout)}
+    assert gone
+    kept = {one["state_id"] for one in client.states.list(limit=500)[0]}
+    assert {named.state_id, alive.state_id} <= kept
+    assert not gone & kept
+
+
+def test_what_was_left_under_a_name_is_adopted(box: ApiBox, client: BoxClient, lives: Callable[..., Any]) -> None:
+    """Nobody reaches it before; then runs of that name do; the same name again is taken."""
+    client.memory.store("k", "old", namespace="agent.coder", metadata={"n": 1}, ttl_s=1000)
+    client.pods.write("agents/coder/notes/a", b"old", content_type="text/plain")
+    _, door = lives(name="coder", agent="coder")
+    assert door.call("memory.list")["items"] == []
+    assert agentbox(box, "state", "list", "--legacy").stdout == b"legacy.coder\n"
+    assert refused_as(lambda: client.states.adopt("legacy.none", "x")) == "not-found"
+    lives(state="used")
+    assert refused_as(lambda: client.states.adopt("legacy.coder", "used")) == "name-taken"
+    done = agentbox(box, "state", "adopt", "--name", "taken-over", "legacy.coder")
+    assert done.stdout == b"legacy.coder is taken-over now: 1 memory item and 1 pod\n", done.stderr
+    _, door = lives(state="taken-over")
+    entry = door.call("memory.retrieve", key="k")
+    assert (entry["value"], entry["metadata"], entry["expires_at"] is None) == ("old", {"n": 1}, False)
+    assert door.call("pod.read", path="notes/a")["content"] == "old"
+    assert client.states.list(legacy=True)[0] == []
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "agents.team", "legacy.x", "A", "x" * 65, "a b"])
+def test_no_name_is_another_kind_of_state(client: BoxClient, name: str) -> None:
+    """What a caller may choose has no dot: the shared state of an agent is not reached by its name."""
+    if name:
+        assert refused_as(lambda: client.agents.spawn(spec("true", state=name))) == "validation"
+    assert refused_as(lambda: client.states.adopt("legacy.x", name.replace("agents.team", "agents.none"))) in (
+        "validation",
+        "not-found",
+    )
+
+
+def test_states_of_runs_go_after_keep_days(own_box: Callable[..., ApiBox]) -> None:
+    """0: once the run has ended. A removal that was cut off is finished. One with a name stays."""
+    box = own_box(state={"keep_days": 0})
+    with box.client() as client:
+        client.agents.run_once(spec("true", state="stays"))
+        task = client.submit_task(spec("true"))
+        agent_id = read_all(client, task.task_id)[1].agent_id
+        state_id = client.agents.get(agent_id).state_id
+        client.memory.store("k", 1, namespace=f"state.{state_id}")
+        box.stop()
+        box.start()
+    with box.client() as client:
+        until(lambda: [one["name"] for one in client.states.list()[0]] == ["stays"])
+        assert client.memory.list(namespace=f"state.{state_id}")[0] == []
+        told = [event["data"] for event in journal(client) if event["type"] == "state.removed"]
+    assert [(one["state_id"], one["memory"], one["by"]) for one in told] == [(state_id, 1, "state.keep_days")]
+
+
+@contextmanager
+def bearer(box: ApiBox, client: BoxClient, name: str) -> Iterator[BoxClient]:
+    """A client with a token of that name."""
+    made = client.call("create_token", body={"name": name, "scopes": SCOPES})
+    with box.client(made["value"]) as found:
+        yield found
+
+
+def refused_as(call: Callable[[], Any]) -> str:
+    """The word of the error."""
+    with pytest.raises(ApiError) as caught:
+        call()
+    return caught.value.code
+
+
+def end(client: BoxClient, agent_id: str) -> None:
+    agent = client.agents.get(agent_id)
+    if agent.exit is None or agent.state == "running":
+        client.agents.terminate(agent_id, agent.generation, grace_s=0)
+
+
+def journal(client: BoxClient) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.call("read_events", query={"since": -1, "limit": 1000, "types": "state.*"})[
+        "events"
+    ]
+    return found
+
+
+def _token(client: BoxClient, agent_id: str) -> str:
+    def said() -> str:
+        items = client.agents.stream(agent_id, follow=False)
+        return b"".join(item.data for item in items if item.kind == "stdout").decode()
+
+    return str(until(lambda: "\n" in said() and said().splitlines()[0]))
