@@ -116,7 +116,6 @@ async def legacy(container: "Container") -> list[str]:
 async def remove_detached(services: "Services", state: State, by: str, *, tell_empty: bool) -> StateHolds:
     """The data of a state that nothing uses any more, then the state; journaled with counts."""
     gone = await clear(services.container, place_of(state.state_id))
-    await ask(services, "state.forget", state_id=state.state_id)
     if tell_empty or gone.memory or gone.pods:
         told = {
             "state_id": state.state_id,
@@ -126,6 +125,7 @@ async def remove_detached(services: "Services", state: State, by: str, *, tell_e
             "pods": gone.pods,
         }
         await services.container.journal.record("state.removed", {**told, "by": by})
+    await ask(services, "state.forget", state_id=state.state_id)
     return gone
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
-from agentbox.adapters.context import Submission, calling, current
+from agentbox.adapters.context import calling, current
 from agentbox.adapters.errors import (
     AdapterError,
     AlreadyClaimed,
@@ -203,10 +203,7 @@ class Run:
         request_id, stdin, attached = self.entry.request_id or "", self.entry.stdin, self.entry.attached
         scopes = frozenset({"admin"} if spec.workspace == "direct" else ())  # only who has it could submit such a task
         try:
-            given = Submission(
-                principal=self.entry.submitter, admin=self.entry.submitter_admin, state_id=self.entry.ref
-            )
-            with calling(replace(current(), scopes=scopes, submission=given)):
+            with calling(replace(current(), scopes=scopes, submission=self.entry.submission)):
                 handle = await self._insist(
                     lambda: orchestrator.spawn(spec, request_id=request_id, stdin=stdin, attached=attached)
                 )

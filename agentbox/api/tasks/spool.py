@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import structlog
 
+from agentbox.adapters.context import Submission
 from agentbox.supervision.files import replace_json, sync_folder
 
 _log = structlog.get_logger()
@@ -43,6 +44,11 @@ class Entry:
     def stdin(self) -> bytes | None:
         """The bytes of the program's standard input, None where it has none."""
         return None if self.input is None else base64.b64decode(self.input)
+
+    @property
+    def submission(self) -> Submission:
+        """On whose behalf its agent is started, and with which state."""
+        return Submission(principal=self.submitter, admin=self.submitter_admin, state_id=self.ref)
 
     @classmethod
     def read(cls, path: Path) -> Self:
