@@ -212,7 +212,8 @@ def test_states_of_runs_go_after_keep_days(own_box: Callable[..., ApiBox]) -> No
         box.stop()
         box.start()
     with box.client() as client:
-        until(lambda: [one["name"] for one in client.states.list()[0]] == ["stays"])
+        until(lambda: [event for event in journal(client) if event["type"] == "state.removed"])
+        assert [one["name"] for one in client.states.list()[0]] == ["stays"]
         assert client.memory.list(namespace=f"state.{state_id}")[0] == []
         told = [event["data"] for event in journal(client) if event["type"] == "state.removed"]
     assert [(one["state_id"], one["memory"], one["by"]) for one in told] == [(state_id, 1, "state.keep_days")]
