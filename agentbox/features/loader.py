@@ -81,6 +81,7 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "links": lambda rows: tuple((path, target) for path, target in rows),
     "wrappers": lambda rows: tuple((path, target) for path, target in rows),
     "min_memory": Size,
+    "unused_dependencies": lambda table: {package: tuple(names) for package, names in table.items()},
     "exception": lambda table: ExceptionNeed(**table),
     "ports": lambda rows: tuple(FixedPort(**row) for row in rows),
 }

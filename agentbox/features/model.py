@@ -44,6 +44,7 @@ class Feature:
     sources: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
     debian: tuple[str, ...] = ()
+    unused_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     nixpkgs: tuple[str, ...] = ()
     npm: tuple[str, ...] = ()
     pypi: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from agentbox.lock.apt_root import AptRoot
 from agentbox.lock.control import Package, package, paragraphs
@@ -11,17 +12,26 @@ from agentbox.lockfile import DebEntry, Entry, store_name
 _INSTALLED = re.compile(r"^Inst (\S+) (?:\[\S*\] )?\((\S+) ", re.MULTILINE)
 
 
-def resolve(root: AptRoot, wanted: Mapping[str, Sequence[str]], pins: Mapping[str, str]) -> tuple[DebEntry, ...]:
+def resolve(
+    root: AptRoot,
+    wanted: Mapping[str, Sequence[str]],
+    pins: Mapping[str, str],
+    unused: Mapping[str, Sequence[str]],
+) -> tuple[DebEntry, ...]:
     """The rows of one architecture for the lists of every feature. `pins` are kept where they are served and fit.
+
+    What only the dependencies named by `unused` (per package) would bring is left out.
 
     The root is held and updated. Raises ResolveError (exit 5) for a name that does not exist or a list that does not
     fit together.
     """
     names = sorted({name for listed in wanted.values() for name in listed})
     closure = _closure(root, names, pins)
-    asked_by = {feature: reached(closure, listed) for feature, listed in wanted.items()}
+    needed = {name: _without(found, unused.get(name, ())) for name, found in closure.items()}
+    dropped = reached(closure, names) - reached(needed, names)
+    asked_by = {feature: reached(needed, listed) for feature, listed in wanted.items()}
     rows = []
-    for found in closure.values():
+    for found in (found for name, found in closure.items() if name not in dropped):
         features = tuple(sorted(feature for feature, names in asked_by.items() if found.name in names))
         rows.append(_row(found, features or ("core",)))
     return tuple(sorted(rows))
@@ -61,6 +71,10 @@ def reached(closure: Mapping[str, Package], names: Iterable[str]) -> frozenset[s
             seen.add(name)
             todo += [real for group in closure[name].depends for other in group for real in provided.get(other, ())]
     return frozenset(seen)
+
+
+def _without(found: Package, unused: Sequence[str]) -> Package:
+    return replace(found, depends=tuple(group for group in found.depends if not set(group) & set(unused)))
 
 
 def _closure(root: AptRoot, names: Sequence[str], pins: Mapping[str, str]) -> dict[str, Package]:

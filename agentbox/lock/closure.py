@@ -23,16 +23,24 @@ class Unmet(Exception):
 
 
 def close(
-    config: PipConfig, index: Index, target: Target, wanted: Sequence[str], pins: Mapping[str, str]
+    config: PipConfig,
+    index: Index,
+    target: Target,
+    wanted: Sequence[str],
+    pins: Mapping[str, str],
+    unused: Mapping[str, Sequence[str]],
 ) -> dict[str, Chosen]:
-    """The wheels that the target needs for `wanted`, none more, by name. Raises ResolveError, FetchError."""
+    """The wheels that the target needs for `wanted`, none more, by name. Raises ResolveError, FetchError.
+
+    `unused` names, per distribution, dependencies to leave out.
+    """
     roots = [Requirement(text) for text in wanted]
     for root in roots[:1]:
         index.files(root.name)  # says "no network" where pip would say "no such project"
     asked = [plain(root) for root in roots if target.needs(root)]
     for _ in range(_ROUNDS):
         try:
-            found = choose(config, target, asked, pins)
+            found = choose(config, target, asked, pins, unused)
         except ResolveError as error:
             raise explain(error, index) from error
         try:

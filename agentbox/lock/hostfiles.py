@@ -19,8 +19,8 @@ def requirement_files(checkout: Path) -> tuple[RequirementsFile, RequirementsFil
     project = read_project(checkout)
     host = (*project.runtime, *project.host)
     return (
-        RequirementsFile(checkout / "requirements.host", host, "What agentbox.sh installs."),
-        RequirementsFile(checkout / "requirements.test", project.test, "What `agentbox test` adds."),
+        RequirementsFile(checkout / "requirements.host", host, "What agentbox.sh installs.", project.unused),
+        RequirementsFile(checkout / "requirements.test", project.test, "What `agentbox test` adds.", project.unused),
     )
 
 

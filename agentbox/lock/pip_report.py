@@ -5,7 +5,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -33,8 +33,17 @@ class Chosen:
     requires: tuple[Requirement, ...]
 
 
-def choose(config: PipConfig, target: Target, wanted: Sequence[str], pins: Mapping[str, str]) -> dict[str, Chosen]:
-    """What pip would install, by name. Raises ResolveError when it finds no set of wheels; `pins` are constraints."""
+def choose(
+    config: PipConfig,
+    target: Target,
+    wanted: Sequence[str],
+    pins: Mapping[str, str],
+    unused: Mapping[str, Sequence[str]],
+) -> dict[str, Chosen]:
+    """What pip would install, by name. Raises ResolveError when it finds no set of wheels; `pins` are constraints.
+
+    The requirements that `unused` names, per distribution, are not in the `requires` of the answer.
+    """
     done = _pip(config, target, wanted, pins)
     while done.code != 0 and pins:
         # A kept version that is gone is named by pip; otherwise nobody knows which one is in the way.
@@ -44,7 +53,7 @@ def choose(config: PipConfig, target: Target, wanted: Sequence[str], pins: Mappi
     if done.code != 0:
         raise _PipFailed(target, done)
     rows = json.loads(done.out)["install"]
-    return {chosen.name: chosen for chosen in map(_chosen, rows)}
+    return {chosen.name: _without(chosen, unused.get(chosen.name, ())) for chosen in map(_chosen, rows)}
 
 
 def explain(error: "ResolveError", index: Index) -> ResolveError:
@@ -73,6 +82,11 @@ def _pip(config: PipConfig, target: Target, wanted: Sequence[str], pins: Mapping
         constraints.write_text("".join(f"{name}=={version}\n" for name, version in sorted(pins.items())))
         argv = [sys.executable, "-m", "pip", "install", *_QUIET, "--target", folder, "--constraint", str(constraints)]
         return run([*argv, *target.pip_flags, *wanted], extra=config.environment)
+
+
+def _without(chosen: Chosen, unused: Sequence[str]) -> Chosen:
+    requires = tuple(need for need in chosen.requires if canonicalize_name(need.name) not in unused)
+    return replace(chosen, requires=requires)
 
 
 def _chosen(row: Mapping[str, dict[str, object]]) -> Chosen:

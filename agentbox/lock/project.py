@@ -1,6 +1,7 @@
 """What `pyproject.toml` says the application itself needs."""
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,20 +10,30 @@ from agentbox.errors import AgentboxError, ExitCode
 
 @dataclass(frozen=True)
 class Project:
-    """Requirements as written: of the box, of the operator's command line, of the tests. Sorted."""
+    """Requirements as written: of the box, of the operator's command line, of the tests. Sorted.
+
+    `unused` names, per distribution, dependencies that it declares and agentbox never imports: they are not locked.
+    """
 
     runtime: tuple[str, ...]
     host: tuple[str, ...]
     test: tuple[str, ...]
+    unused: Mapping[str, tuple[str, ...]]
 
 
 def read_project(checkout: Path) -> Project:
     """Raises AgentboxError (exit 2) when the file cannot be used."""
     path = checkout / "pyproject.toml"
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = document["project"]
         extras = table["optional-dependencies"]
-        return Project(_listed(table["dependencies"]), _listed(extras["host"]), _listed(extras["test"]))
+        return Project(
+            _listed(table["dependencies"]),
+            _listed(extras["host"]),
+            _listed(extras["test"]),
+            {name: _listed(rows) for name, rows in document["tool"]["agentbox"]["unused-dependencies"].items()},
+        )
     except (OSError, ValueError, KeyError) as error:
         raise AgentboxError(
             f"cannot read {path}: {error}", "Run the command from a checkout.", exit_code=ExitCode.USAGE

@@ -37,10 +37,11 @@ class RequirementsFile:
     path: Path
     wanted: tuple[str, ...]
     purpose: str
+    unused: Mapping[str, tuple[str, ...]]
 
     @property
     def inputs(self) -> str:
-        return digest(canonical_json([sorted(self.wanted), PYTHONS, ARCHS]))
+        return digest(canonical_json([sorted(self.wanted), PYTHONS, ARCHS, self.unused]))
 
     @property
     def stale(self) -> bool:
@@ -85,7 +86,7 @@ def _for_target(
         if all(installable(index, target, name, other[name].version) for name in names):
             return {name: other[name] for name in names}
     kept = {name: chosen.version for other in known for name, chosen in other.items()}
-    return close(pip_config(), index, target, file.wanted, {**pins, **kept})
+    return close(pip_config(), index, target, file.wanted, {**pins, **kept}, file.unused)
 
 
 def _text(file: RequirementsFile, found: Found, index: Index) -> str:

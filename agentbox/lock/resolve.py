@@ -16,7 +16,7 @@ from agentbox.lock.pins import Pins
 from agentbox.lock.pip_config import pip_config
 from agentbox.lock.seed import PACKAGES, unpacked
 from agentbox.lock.suites import suite_named
-from agentbox.lock.wanted import debian_lists, python_lists
+from agentbox.lock.wanted import debian_lists, python_lists, unused_debian
 from agentbox.lockfile import ARCH_OF_SYSTEM, DebEntry, Inputs, Lock, Seed
 from agentbox.progress import Progress
 
@@ -39,7 +39,9 @@ def resolve(inputs: Inputs, pins: Pins, cache: Path, progress: Progress) -> Lock
         seed[root.arch] = _seed(root, cache, progress)
     index = Index(pip_config())
     progress.stage("resolve Python packages")
-    wheel_rows = wheels.resolve(index, suite, sorted(archs), python_lists(inputs), pins.wheels)
+    wheel_rows = wheels.resolve(
+        index, suite, sorted(archs), python_lists(inputs), pins.wheels, inputs.unused_requirements
+    )
     progress.done()
     return Lock(
         inputs=inputs.digest(),
@@ -65,7 +67,7 @@ def _debian(root: AptRoot, inputs: Inputs, pins: Pins, progress: Progress) -> tu
     progress.stage(f"resolve Debian packages for {root.arch}")
     with root.held():
         root.update()
-        rows = apt.resolve(root, debian_lists(inputs), pins.debian.get(root.arch, {}))
+        rows = apt.resolve(root, debian_lists(inputs), pins.debian.get(root.arch, {}), unused_debian(inputs))
     _agree(rows, inputs)
     progress.done()
     return rows

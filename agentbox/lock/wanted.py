@@ -39,7 +39,7 @@ def inputs_of(
     machines than this one is not stale here, and locking again does not narrow it. Raises ResolveError (exit 5) for a suite that is not known.
     """
     image, known = manifest.usable.image, load_features() if features is None else features
-    runtime = read_project(checkout).runtime
+    project = read_project(checkout)
     on = enabled(manifest, known)
     return Inputs(
         source=image.source,
@@ -48,7 +48,8 @@ def inputs_of(
         systems=_systems(image.systems or (host_system(), *_covered(lock)), systems),
         features={name: _wanted(known[name]) for name in on},
         extra_packages=tuple(sorted(image.extra_packages)),
-        requirements=runtime,
+        requirements=project.runtime,
+        unused_requirements=project.unused,
     )
 
 
@@ -56,6 +57,15 @@ def debian_lists(inputs: Inputs) -> dict[str, tuple[str, ...]]:
     """Debian names by feature; what the manifest adds counts as core's."""
     lists = {name: wanted.debian for name, wanted in inputs.features.items()}
     return {**lists, CORE: (*lists.get(CORE, ()), *inputs.extra_packages)}
+
+
+def unused_debian(inputs: Inputs) -> dict[str, tuple[str, ...]]:
+    """Per Debian package, the dependencies that no enabled feature uses."""
+    merged: dict[str, set[str]] = {}
+    for wanted in inputs.features.values():
+        for package, dependencies in wanted.unused_dependencies.items():
+            merged.setdefault(package, set()).update(dependencies)
+    return {package: tuple(sorted(dependencies)) for package, dependencies in merged.items()}
 
 
 def python_lists(inputs: Inputs) -> dict[str, tuple[str, ...]]:
@@ -83,4 +93,5 @@ def _wanted(feature: Feature) -> Wanted:
         pypi=tuple(sorted(feature.pypi)),
         npm=tuple(sorted(feature.npm)),
         npm_scripts_ignored=feature.npm_scripts_ignored,
+        unused_dependencies=feature.unused_dependencies,
     )

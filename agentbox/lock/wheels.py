@@ -15,7 +15,12 @@ from agentbox.lockfile import WheelEntry, store_name
 
 
 def resolve(
-    index: Index, suite: Suite, archs: Sequence[str], wanted: Mapping[str, Sequence[str]], pins: Mapping[str, str]
+    index: Index,
+    suite: Suite,
+    archs: Sequence[str],
+    wanted: Mapping[str, Sequence[str]],
+    pins: Mapping[str, str],
+    unused: Mapping[str, Sequence[str]],
 ) -> tuple[WheelEntry, ...]:
     """The rows for the requirements of every feature. Raises ResolveError (exit 5), FetchError (exit 4)."""
     rows: dict[str, WheelEntry] = {}
@@ -24,7 +29,7 @@ def resolve(
         return ()
     for arch in archs:
         target = Target(suite.python, arch, suite.glibc_minor)
-        found = close(pip_config(), index, target, everything, pins)
+        found = close(pip_config(), index, target, everything, pins, unused)
         for feature, listed in sorted(wanted.items()):
             for name in reached(found, [Requirement(text) for text in listed], target):
                 _note(rows, index, found[name], arch, feature)

@@ -15,6 +15,7 @@ class Wanted:
     pypi: tuple[str, ...] = ()
     npm: tuple[str, ...] = ()
     npm_scripts_ignored: str = ""
+    unused_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,8 @@ class Inputs:
     systems: tuple[str, ...]
     features: Mapping[str, Wanted]
     extra_packages: tuple[str, ...] = ()
-    requirements: tuple[str, ...] = field(default=())  # the application's own, from pyproject.toml
+    requirements: tuple[str, ...] = ()  # the application's own, from pyproject.toml
+    unused_requirements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by distribution; not locked
 
     def digest(self) -> str:
         """`sha256:<hex>` over canonical JSON; order of lists and tables makes no difference."""

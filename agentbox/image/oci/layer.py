@@ -1,5 +1,7 @@
 """A layer: the tar of a tree, compressed. `python -m agentbox.image.oci.layer TREE LIST OUT`.
 
+Equal files with equal owner and mode are stored once; the others are hard links to the first.
+
 OUT becomes a folder of `layer.tar.gz` and `layer.json`: `digest` and `size` of the compressed bytes, `diff_id` of the
 tar, both as `sha256:<hex>`.
 """
@@ -19,6 +21,7 @@ _LEVEL = 6
 _GZIP = 31  # wbits of zlib: a gzip header with time 0 and no name
 _MTIME = 1
 _BLOCK = 1 << 20
+_LINKED_FROM = 4096  # bytes: one block of most file systems; below it a link saves nothing
 
 
 class Packed(io.RawIOBase):
@@ -56,8 +59,9 @@ def write_layer(entries: list[Entry], root: Path, out: BinaryIO) -> dict[str, ob
     """Packs the entries in order of their bytes. Returns the descriptor."""
     sink = Packed(out)
     with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT, bufsize=_BLOCK) as tar:
+        stored: dict[tuple[object, ...], str] = {}
         for entry in sorted(entries, key=sort_key):
-            _add(tar, entry, root)
+            _add(tar, entry, root, _first_equal(stored, entry))
     sink.finish()
     return {
         "digest": f"sha256:{sink.packed.hexdigest()}",
@@ -66,9 +70,20 @@ def write_layer(entries: list[Entry], root: Path, out: BinaryIO) -> dict[str, ob
     }
 
 
-def _add(tar: tarfile.TarFile, entry: Entry, root: Path) -> None:
+def _first_equal(stored: dict[tuple[object, ...], str], entry: Entry) -> str:
+    """The path of the file that this one may be a hard link to; its own path where it is the first."""
+    if entry.type != "file" or entry.size < _LINKED_FROM:
+        return entry.path
+    return stored.setdefault((entry.sha256, entry.mode, entry.uid, entry.gid), entry.path)
+
+
+def _add(tar: tarfile.TarFile, entry: Entry, root: Path, first: str) -> None:
     info = tarfile.TarInfo(entry.path)
     info.mode, info.uid, info.gid, info.mtime = entry.mode, entry.uid, entry.gid, _MTIME
+    if first != entry.path:
+        info.type, info.linkname = tarfile.LNKTYPE, first
+        tar.addfile(info)
+        return
     if entry.type == "file":
         info.size = entry.size
         with (root / entry.path).open("rb") as stream:

@@ -13,6 +13,7 @@ from agentbox.image.tree.wheel import PYTHON, VENV, site_packages
 _OWNER = "source:agentbox"
 _SHARE = "opt/agentbox/share"
 _IGNORED = ("__pycache__", ".pyc")
+_NOT_IN_A_BOX = "agentbox/testing/"  # contract suites and servers of tests; nothing imports them (.importlinter)
 _SCRIPT = """#!{python}
 import sys
 
@@ -34,8 +35,10 @@ def add_application(tree: Tree, source: Path, python: str) -> None:
 
 def _copy(tree: Tree, folder: Path, into: str) -> None:
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and not any(mark in path.as_posix() for mark in _IGNORED):
-            tree.copy(f"{into}/{path.relative_to(folder).as_posix()}", path, _OWNER)
+        target = f"{into}/{path.relative_to(folder).as_posix()}"
+        ignored = any(mark in path.as_posix() for mark in _IGNORED) or _NOT_IN_A_BOX in target
+        if path.is_file() and not ignored:
+            tree.copy(target, path, _OWNER)
 
 
 def version_of(source: Path) -> str:

@@ -31,9 +31,12 @@ Members = Mapping[str, Member]
 
 
 def of_tar(stream: IO[bytes]) -> Members:
-    """The members of a tar, compressed or not."""
+    """The members of a tar, compressed or not; a hard link is the file that it names."""
+    found: dict[str, Member] = {}
     with tarfile.open(fileobj=stream, mode="r|*") as tar:
-        return {info.name: _tar_member(tar, info) for info in tar}
+        for info in tar:
+            found[info.name] = found[info.linkname] if info.islnk() else _tar_member(tar, info)
+    return found
 
 
 def _tar_member(tar: tarfile.TarFile, info: tarfile.TarInfo) -> Member:
@@ -105,7 +108,7 @@ class Archive:
 
     def read(self, layer: str, path: str) -> bytes:
         """One file of a layer. Raises AgentboxError when the layer has none of that path."""
-        with tarfile.open(fileobj=self._open(self._layers[self.names.index(layer)]), mode="r|*") as tar:
+        with tarfile.open(fileobj=self._open(self._layers[self.names.index(layer)])) as tar:
             for info in tar:
                 if info.name == path and (stream := tar.extractfile(info)):
                     return stream.read()

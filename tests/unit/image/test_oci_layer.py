@@ -8,6 +8,8 @@ from pathlib import Path
 
 from agentbox.image.oci.layer import write_layer
 from agentbox.image.tree.assemble import Tree
+from agentbox.image.tree.entry import write_entries
+from agentbox.image.verify.members import of_list, of_tar
 
 
 def filled(folder: Path) -> Tree:
@@ -50,3 +52,24 @@ def test_neither_place_nor_time_matter(tmp_path: Path) -> None:
         packed.append(out.getvalue())
     assert packed[0] == packed[1]
     assert packed[0][3:8] == b"\0\0\0\0\0"  # flags (no name) and time of the header, RFC 1952
+
+
+def test_equal_files_are_stored_once(tmp_path: Path) -> None:
+    """Debian's git has the same program under two paths; a mode of its own keeps a file of its own."""
+    tree, out = Tree(tmp_path / "t"), io.BytesIO()
+    program = bytes(range(256)) * 64
+    tree.file("usr/bin/git", program, "deb:git", 0o755)
+    tree.file("usr/lib/git-core/git", program, "deb:git", 0o755)
+    tree.file("usr/lib/git-core/data", program, "deb:git", 0o644)
+    tree.file("usr/share/a", b"short", "deb:git")
+    tree.file("usr/share/b", b"short", "deb:git")
+    write_layer(tree.entries, tree.root, out)
+    with tarfile.open(fileobj=io.BytesIO(out.getvalue())) as tar:
+        links = {info.name: info.linkname for info in tar if info.islnk()}
+        stream = tar.extractfile("usr/lib/git-core/git")
+        assert stream is not None
+        assert stream.read() == program
+    assert links == {"usr/lib/git-core/git": "usr/bin/git"}
+    listed = tmp_path / "tree.json"
+    write_entries(tree.entries, listed)
+    assert of_tar(io.BytesIO(out.getvalue())) == of_list(listed)

@@ -48,17 +48,18 @@ def test_the_shipped_files_are_fresh() -> None:
 def test_stale_files(tmp_path: Path) -> None:
     """A missing file, one without a digest and one for other requirements are stale."""
     path = tmp_path / "requirements.host"
-    file = RequirementsFile(path, ("click",), "purpose")
+    file = RequirementsFile(path, ("click",), "purpose", {})
     assert file.stale
     path.write_text("click==8 \\\n    --hash=sha256:00\n")
     assert file.stale
     path.write_text(f"# inputs {file.inputs}\nclick==8 \\\n")
     assert not file.stale
-    assert RequirementsFile(path, ("click", "rich"), "purpose").stale
+    assert RequirementsFile(path, ("click", "rich"), "purpose", {}).stale
+    assert RequirementsFile(path, ("click",), "purpose", {"click": ("colorama",)}).stale
 
 
 def test_pins_are_versions_that_stand_once(tmp_path: Path) -> None:
     """A package with one version everywhere is kept; one with a version a Python is not."""
     path = tmp_path / "requirements.host"
     path.write_text('a==1 \\\nb==1 ; python_version < "3.12" \\\nb==2 ; python_version >= "3.12" \\\n')
-    assert RequirementsFile(path, (), "").pins() == {"a": "1"}
+    assert RequirementsFile(path, (), "", {}).pins() == {"a": "1"}

@@ -10,7 +10,7 @@ from agentbox.lock.bring import lock_path
 from agentbox.lock.errors import ResolveError
 from agentbox.lock.relock import check_inputs, replace_file, require_system
 from agentbox.lock.suites import suite_named
-from agentbox.lock.wanted import debian_lists, host_system, inputs_of, python_lists
+from agentbox.lock.wanted import debian_lists, host_system, inputs_of, python_lists, unused_debian
 from agentbox.lockfile import Inputs, Lock, LockError, write
 from agentbox.manifest import Manifest, parse
 
@@ -50,6 +50,17 @@ def test_lists_by_feature() -> None:
     assert python_lists(inputs)["build"] == ("installer",)
     assert any(text.startswith("starlette") for text in python_lists(inputs)["core"])
     assert "node" in asked("dev = true").features
+
+
+def test_unused_dependencies_are_inputs() -> None:
+    """Both sources name what they leave out, and naming it makes a lock stale."""
+    inputs = asked()
+    assert unused_debian(inputs) == {}
+    assert "pydantic" in inputs.unused_requirements["wordllama"]
+    fewer = {**FEATURES, "core": Feature(name="core", debian=("git",), unused_dependencies={"git": ("perl",)})}
+    without = inputs_of(manifest(), features=fewer)
+    assert unused_debian(without) == {"git": ("perl",)}
+    assert without.digest() != inputs.digest()
 
 
 def test_a_log_level_needs_no_new_lock() -> None:

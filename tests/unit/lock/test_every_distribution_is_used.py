@@ -1,0 +1,79 @@
+"""Every Python distribution that the image has is imported by agentbox, or by one that is; and says by whom."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.metadata import distribution, packages_distributions
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from agentbox.lock.project import read_project
+from agentbox.lockfile import read
+from agentbox.settings import CHECKOUT
+
+# Used without an import in agentbox: distribution -> file that uses it, and what stands there.
+NOT_IMPORTED = {
+    "starlette": ("config/features/core.toml", '"starlette"'),  # the probe core-packages imports it
+    "sqlite-vec": ("agentbox/adapters/memory/local_sqlite.py", 'find_spec("sqlite_vec")'),
+    "supervisor": ("agentbox/boot/main.py", '"supervisor.supervisord"'),  # a program
+    "wordllama": ("agentbox/adapters/memory/embedder.py", '_release("wordllama")'),  # data files
+}
+
+
+def locked() -> set[str]:
+    return {row.name for row in read(CHECKOUT / "agentbox.lock").wheels if "core" in row.features}
+
+
+@cache
+def providers() -> dict[str, set[str]]:
+    """Top-level import name -> the distributions that provide it, of this environment (the same versions)."""
+    return {name: {str(canonicalize_name(one)) for one in found} for name, found in packages_distributions().items()}
+
+
+def imported(files: Iterable[Path]) -> set[str]:
+    """The distributions whose packages the files import, wherever in a file that is."""
+    names = {name.partition(".")[0] for path in files for name in _imports(path)}
+    return {one for name in names for one in providers().get(name, ())}
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            yield from (
+                arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
+            )
+
+
+def sources(name: str) -> list[Path]:
+    files = distribution(name).files or []
+    return [Path(str(file.locate())) for file in files if file.suffix == ".py"]
+
+
+def test_each_has_an_importer() -> None:
+    """From what agentbox imports, on through the sources of what it imports."""
+    here = [path for path in (CHECKOUT / "agentbox").rglob("*.py") if "testing" not in path.parts]
+    importer = dict.fromkeys((imported(here) & locked()) | set(NOT_IMPORTED), "agentbox")
+    todo = sorted(set(importer) - {"numpy"})  # numpy is large and has no dependencies
+    while todo and locked() - set(importer):
+        name = todo.pop()
+        for found in imported(sources(name)) & locked() - set(importer):
+            importer[found] = name
+            todo.append(found)
+    assert sorted(locked() - set(importer)) == []
+    for file, text in NOT_IMPORTED.values():
+        assert text in (CHECKOUT / file).read_text(), file
+
+
+def test_what_is_named_unused_is_neither_imported_nor_locked() -> None:
+    """An entry that a later import makes wrong, or that nothing declares any more, is found here."""
+    here = imported(path for path in (CHECKOUT / "agentbox").rglob("*.py") if "testing" not in path.parts)
+    for name, dependencies in read_project(CHECKOUT).unused.items():
+        declared = {canonicalize_name(Requirement(need).name) for need in distribution(name).requires or []}
+        assert set(dependencies) <= declared, name
+        assert not set(dependencies) & here, name
