@@ -1,6 +1,6 @@
-# The command line, run by the unpacked Python over the image's libraries and wheels; the formatter; a shell with the
+# The command line, run by the unpacked Python over the image's libraries and wheels and those of builds; the formatter; a shell with the
 # command in it. Resolving a lock needs pip, which no image has: agentbox.sh does that.
-{ build, base, libraries, arch, source }:
+{ build, base, libraries, tools, arch, source }:
 let
   triplet = { amd64 = "x86_64-linux-gnu"; arm64 = "aarch64-linux-gnu"; }.${arch};
   part = builtins.elemAt build.interpreter; # loader, --library-path, its folder, python
@@ -21,7 +21,7 @@ let
       "-I"
       "-B"
       "${./run.py}"
-      "${source}:${libraries}"
+      "${source}:${libraries}:${tools}"
       "agentbox"
     ] ++ words);
   };

@@ -34,13 +34,13 @@ let
       base = treeOf "base";
       libraries = "${treeOf "python"}/opt/agentbox/venv/lib/python${lock.python}/site-packages";
     in
-    { inherit lock build native image base libraries; };
+    { inherit lock build native image base libraries tools; };
 
   # Only what the lock covers.
   systems = builtins.listToAttrs (map (name: { inherit name; value = arches.${name}; }) locked);
   forSystems = f: builtins.mapAttrs f systems;
   offered = host: let here = on host; in import ./apps.nix {
-    inherit (here) build libraries base;
+    inherit (here) build libraries tools base;
     arch = host;
     source = root;
   };

@@ -17,7 +17,7 @@ RUNS, STARTS, WARM_UPS = 3, 3, 1
 START_SECONDS = 2.5
 LIVEZ_MS = 30.0
 PSS_MIB = 160.0
-IMAGE_MB = 150.0
+IMAGE_MB = 115.0
 _POLL_SECONDS = 0.005
 # Proportional size of each process of the box but this one.
 PSS = """
@@ -82,7 +82,7 @@ def test_rc_035_memory(running: Box) -> None:
 
 
 def test_rc_035_image(images: Images) -> None:
-    """The core profile's image: at most 150 MB compressed."""
+    """The core profile's image: at most 115 MB compressed."""
     size = images.plain.size / 1e6
     assert keep("image", "image, compressed", "MB", [[size]], IMAGE_MB) <= IMAGE_MB
     assert size > 10

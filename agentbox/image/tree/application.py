@@ -3,6 +3,7 @@
 import ast
 import base64
 import tomllib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from agentbox.image.tree.wheel import PYTHON, VENV, site_packages
 _OWNER = "source:agentbox"
 _SHARE = "opt/agentbox/share"
 _IGNORED = ("__pycache__", ".pyc")
-_NOT_IN_A_BOX = "agentbox/testing/"  # contract suites and servers of tests; nothing imports them (.importlinter)
+# The operator's commands, and what tests share: no program of a box imports them (.importlinter).
+_NOT_IN_A_BOX = ("__main__.py", "cli", "doctor", "engine", "image", "lock", "testing")
 _SCRIPT = """#!{python}
 import sys
 
@@ -26,19 +28,19 @@ sys.exit({function}())
 def add_application(tree: Tree, source: Path, python: str) -> None:
     """`source` holds `agentbox/`, `config/`, `schema/` and `pyproject.toml`."""
     site = site_packages(python)
-    _copy(tree, source / "agentbox", f"{site}/agentbox")
+    _copy(tree, source / "agentbox", f"{site}/agentbox", without=_NOT_IN_A_BOX)
     _copy(tree, source / "schema", f"{_SHARE}/schema")
     for folder in sorted((source / "config").iterdir()):
         _copy(tree, folder, "etc" if folder.name == "etc" else f"{_SHARE}/config/{folder.name}")
     _add_metadata(tree, source, site)
 
 
-def _copy(tree: Tree, folder: Path, into: str) -> None:
+def _copy(tree: Tree, folder: Path, into: str, without: Collection[str] = ()) -> None:
     for path in sorted(folder.rglob("*")):
-        target = f"{into}/{path.relative_to(folder).as_posix()}"
-        ignored = any(mark in path.as_posix() for mark in _IGNORED) or _NOT_IN_A_BOX in target
+        below = path.relative_to(folder)
+        ignored = any(mark in path.as_posix() for mark in _IGNORED) or below.parts[0] in without
         if path.is_file() and not ignored:
-            tree.copy(target, path, _OWNER)
+            tree.copy(f"{into}/{below.as_posix()}", path, _OWNER)
 
 
 def version_of(source: Path) -> str:
@@ -54,15 +56,16 @@ def _add_metadata(tree: Tree, source: Path, site: str) -> None:
     project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
     version = version_of(source)
     info = f"{site}/{project['name']}-{version}.dist-info"
+    scripts = {name: target for name, target in project["scripts"].items() if target.split(".")[1] not in _NOT_IN_A_BOX}
     files = {
         f"{info}/METADATA": _metadata(project, version),
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: agentbox\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/INSTALLER": "agentbox\n",
-        f"{info}/entry_points.txt": _entry_points(project["scripts"]),
+        f"{info}/entry_points.txt": _entry_points(scripts),
     }
     for path, text in files.items():
         tree.file(path, text.encode(), _OWNER)
-    for name, target in project["scripts"].items():
+    for name, target in scripts.items():
         module, function = target.split(":")
         script = _SCRIPT.format(python=PYTHON, module=module, function=function)
         tree.file(f"{VENV}/bin/{name}", script.encode(), _OWNER, 0o755)
