@@ -52,7 +52,7 @@ install_python() {
 trap 'say "agentbox: interrupted"; exit 130' INT HUP TERM
 place=''; [ ! -r "$venv/.checkout" ] || IFS= read -r place <"$venv/.checkout" || place=''
 if [ -L "$venv" ] || [ "$place" != "$here" ] || [ ! -x "$venv/bin/python" ] ||
-  ! cmp -s "$here/requirements.host" "$venv/.requirements.host"; then
+  ! cmp -s "$here/requirements.host" "$venv/.required"; then
   find_python || install_python "$@"; exec 9<&-
   "$python" "$here/agentbox/bootstrap_host.py" "$here" "${TERM:-dumb}"
 fi

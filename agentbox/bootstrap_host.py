@@ -14,11 +14,10 @@ import venv
 from pathlib import Path
 from typing import IO
 
-_CHECKOUT, _REQUIREMENTS = ".checkout", ".requirements.host"
-_LINK, _TO_CHECKOUT = (
-    "agentbox-checkout.pth",
-    "../../../..\n",
-)  # from site-packages; ASCII, whatever the checkout's name
+_CHECKOUT, _REQUIREMENTS = ".checkout", ".required"
+_LINK = "agentbox-checkout.pth"
+# Relative, so that it leads to the sources beside it, and ASCII; resolved, for a box has a link to the environment.
+_TO_CHECKOUT = "import os, sys; sys.path.append(os.path.realpath(os.path.join(sitedir, '../../../..')))\n"
 _PREREQUISITE, _INTERRUPTED = 3, 130  # exit codes (agentbox.errors.ExitCode)
 
 

@@ -284,17 +284,17 @@ def _folder(env: Mapping[str, str], variable: str, below_home: str) -> Path:
     """A folder of the caller's: root's environment under sudo says nothing of it."""
     if os.geteuid() == 0 and (caller := env.get("SUDO_USER")):
         return _home_of(caller) / below_home
-    return Path(env.get(variable) or Path(env.get("HOME") or "/root") / below_home)
+    return Path(env.get(variable) or Path(env.get("HOME") or _home_of(os.geteuid())) / below_home)
 
 
-def _home_of(user: str) -> Path:
+def _home_of(user: str | int) -> Path:
     import pwd  # rarely needed, and slow to bind
 
     try:
-        return Path(pwd.getpwnam(user).pw_dir)
+        return Path((pwd.getpwuid(user) if isinstance(user, int) else pwd.getpwnam(user)).pw_dir)
     except KeyError:
         raise AgentboxError(
-            f"cannot find the folders of the user behind sudo: this machine knows no user {user} (SUDO_USER)",
-            "Set AGENTBOX_STATE_DIR and AGENTBOX_CACHE_DIR, or unset SUDO_USER to work as root.",
+            f"cannot find the folders of the calling user: this machine knows no user {user}",
+            "Set AGENTBOX_STATE_DIR and AGENTBOX_CACHE_DIR, or HOME; or unset SUDO_USER to work as root.",
             exit_code=ExitCode.USAGE,
         ) from None

@@ -2,6 +2,7 @@
 
 import errno
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,6 +12,7 @@ import click
 from agentbox import __version__
 from agentbox.cli.context import Cli
 from agentbox.cli.output import Output
+from agentbox.cli.streams import abandon, open_closed
 from agentbox.engine.interrupts import same_for_all
 from agentbox.errors import AgentboxError, ExitCode
 
@@ -24,6 +26,7 @@ _HOST_TROUBLE = {
     errno.EIO,
     errno.EMFILE,
     errno.ENOMEM,
+    errno.EBADF,  # standard output was closed
 }
 
 VERBS: dict[str, str] = {
@@ -124,28 +127,34 @@ def cli(
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command line and exits. A bug prints a traceback; a user's mistake one sentence and a hint."""
     same_for_all()
+    open_closed()
     words = sys.argv[1:] if arguments is None else arguments
     out = Output(json="--json" in words[: _verb_at(words)])
     try:
         result = cli.main(words, prog_name="agentbox", standalone_mode=False)
     except AgentboxError as error:
-        out.failed(error)
-        sys.exit(int(error.exit_code))
+        _end(out, error)
     except (KeyboardInterrupt, click.exceptions.Abort):
-        out.failed(AgentboxError("interrupted", exit_code=ExitCode.INTERRUPTED))
-        sys.exit(ExitCode.INTERRUPTED)
+        _end(out, AgentboxError("interrupted", exit_code=ExitCode.INTERRUPTED))
     except click.ClickException as error:
         _say_usage(out, error)
         sys.exit(ExitCode.USAGE)
     except BrokenPipeError:
-        sys.stderr.close()
+        abandon()
         sys.exit(ExitCode.BAD)
     except OSError as error:
         if error.errno not in _HOST_TROUBLE:
             raise
-        out.failed(_host_trouble(error, words))
-        sys.exit(ExitCode.PREREQUISITE)
+        _end(out, _host_trouble(error, words))
     sys.exit(result if isinstance(result, int) else ExitCode.DONE)
+
+
+def _end(out: Output, error: AgentboxError) -> NoReturn:
+    """Says why, where that can be said, and leaves with the exit code that was said."""
+    with suppress(OSError):
+        out.failed(error)
+    abandon()
+    sys.exit(int(error.exit_code))
 
 
 def _verb_at(words: list[str]) -> int:
@@ -165,5 +174,7 @@ def _host_trouble(error: OSError, words: list[str]) -> AgentboxError:
     place = error.filename2 or error.filename  # of a copy the second is where it goes
     where = f": {place}" if place else ""
     return AgentboxError(
-        f"cannot finish {verb}{where}: {error.strerror}", "Mend that and run the command again; it goes on from there."
+        f"cannot finish {verb}{where}: {error.strerror}",
+        "Mend that and run the command again; it goes on from there.",
+        exit_code=ExitCode.PREREQUISITE,
     )

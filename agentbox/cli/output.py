@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agentbox.cli.streams import draws
+
 if TYPE_CHECKING:
     from agentbox.errors import AgentboxError
     from agentbox.progress import Progress
@@ -63,7 +65,7 @@ class Output:
     @property
     def redrawable(self) -> bool:
         """True when stdout is a terminal that may be erased."""
-        return sys.stdout.isatty() and not self.json
+        return draws(sys.stdout) and not self.json
 
     @property
     def _clear(self) -> str:
@@ -72,7 +74,7 @@ class Output:
     @property
     def live(self) -> bool:
         """True when a line on stderr may be redrawn."""
-        return sys.stderr.isatty() and not self.json and not self.quiet
+        return draws(sys.stderr) and not self.json and not self.quiet
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Stage]:

@@ -7,10 +7,12 @@ import sys
 from typing import Final, TextIO
 
 from agentbox.cli.logview import plain
+from agentbox.cli.streams import draws
 
 # Colours (SGR) and erasing what is left of a line (EL), ECMA-48 8.3.117 and 8.3.41: programs that know no terminal use both.
 _TAKEN: Final = re.compile(r"(\x1b\[[0-9;:]{0,64}[mK]|[\n\r\t])")
 _BEGUN: Final = re.compile(r"\x1b(\[[0-9;:]{0,64})?\Z")
+_BLANKS: Final = "\n\r\t"
 _AS_BEFORE: Final = "\x1b[0m"
 
 
@@ -20,6 +22,7 @@ class Shown:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace") if stream.isatty() else None
+        self._draws = draws(stream)
         self._begun = ""
 
     def write(self, data: bytes) -> None:
@@ -37,12 +40,14 @@ class Shown:
         """The end of what it wrote, and colours as before."""
         if self._decoder is not None:
             self._put(self._begun + self._decoder.decode(b"", final=True))
-            self._stream.write(_AS_BEFORE)
+            self._stream.write(_AS_BEFORE if self._draws else "")
             self._stream.flush()
 
     def _put(self, text: str) -> None:
         pieces = _TAKEN.split(text)  # those at odd places are what is taken
-        shown = "".join(piece if at % 2 else plain(piece) for at, piece in enumerate(pieces))
+        shown = "".join(
+            piece if at % 2 and (self._draws or piece in _BLANKS) else plain(piece) for at, piece in enumerate(pieces)
+        )
         encoding = self._stream.encoding
         self._stream.write(shown.encode(encoding, "backslashreplace").decode(encoding))
 

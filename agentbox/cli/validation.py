@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from agentbox.cli.streams import draws
 from agentbox.engine.secrets import kept_names, read_env_file, recall
 from agentbox.engine.state import BoxState
 from agentbox.errors import AgentboxError, ExitCode
@@ -88,7 +89,7 @@ class Validation:
         deciding = ("error", "warning") if strict else ("error",)
         for finding in report.findings:
             if not quiet or finding.severity in deciding:
-                print(_text(self.manifest.name, finding, color=color and sys.stdout.isatty()))
+                print(_text(self.manifest.name, finding, color=color and draws(sys.stdout)))
         if not quiet:
             for skipped in report.not_evaluated:
                 entry = f" for {skipped.entry}" if skipped.entry else ""

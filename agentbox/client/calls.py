@@ -1,13 +1,16 @@
 """From a row of the route table to a request, and from an answer to data or an error: what both clients share."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from agentbox.client.errors import ApiError
+from agentbox.errors import AgentboxError, ExitCode
 from agentbox.routes import BY_NAME
 
 LONGEST_URL = 12 << 10  # characters, of the 16 KiB that a box reads of a head
+_TOKEN = re.compile(r"[!-~]+")
 ACCEPT_STREAM = "text/event-stream"
 
 
@@ -67,7 +70,14 @@ def call_of(
 
 
 def base_headers(token: str) -> dict[str, str]:
-    """Headers of every request. An empty token sends no credential."""
+    """Headers of every request. An empty token sends no credential. Raises AgentboxError (exit 2), without the token, for one
+    that no header holds."""
+    if token and not _TOKEN.fullmatch(token):
+        raise AgentboxError(
+            "cannot send the token: it has blanks, control characters or characters outside of ASCII",
+            "Set it again, as `agentbox token create` or the box printed it.",
+            exit_code=ExitCode.USAGE,
+        )
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 

@@ -45,7 +45,7 @@ def recall(folder: Path, name: str) -> str:
     """The value that was kept, "" where there is none. Raises AgentboxError (exit 3)."""
     path = folder / name
     with told(f"read {path}"):
-        return path.read_text() if path.is_file() else ""
+        return _text(path) if path.is_file() else ""
 
 
 def kept_names(folder: Path) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def read_env_file(path: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     found: dict[str, str] = {}
-    for number, raw in enumerate(path.read_text().splitlines(), 1):
+    for number, raw in enumerate(_text(path).splitlines(), 1):
         line = raw.strip().removeprefix("export ")
         if not line or line.startswith("#"):
             continue
@@ -85,6 +85,15 @@ def read_env_file(path: Path) -> dict[str, str]:
             )
         found[name.strip()] = _unquoted(value.strip())
     return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise AgentboxError(
+            f"cannot read {path}: it is not valid UTF-8", "Write it again.", exit_code=ExitCode.USAGE
+        ) from None
 
 
 def _unquoted(value: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
@@ -16,6 +17,7 @@ from agentbox.engine.files import told, write_atomically
 from agentbox.errors import AgentboxError, ExitCode
 
 T = TypeVar("T")
+_TOKEN = re.compile(rb"[!-~]+")
 KEPT_BUILDS = 5  # box.md 8
 _GRANTED, _BUILDS = "granted", "builds.json"
 
@@ -210,9 +212,10 @@ class BoxState:
             write_atomically(self.token_file, token + "\n")
 
     def kept_token(self) -> str:
-        """The same, "" when none is kept."""
+        """The same, "" when none is kept; a damaged one counts as none, for it can be read from the box."""
         with told(f"read {self.token_file}"):
-            return self.token_file.read_text().strip() if self.token_file.exists() else ""
+            found = self.token_file.read_bytes().strip() if self.token_file.exists() else b""
+        return found.decode("ascii") if _TOKEN.fullmatch(found) else ""
 
 
 def _read(path: Path, kind: type[T]) -> T | None:

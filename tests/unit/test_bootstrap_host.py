@@ -45,23 +45,26 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def stamp_of(checkout: Path) -> str:
-    return (checkout / ".venv/.requirements.host").read_text()
+    return (checkout / ".venv/.required").read_text()
 
 
-def imported_from(checkout: Path) -> str:
+def imported_from(checkout: Path, environment: Path | None = None) -> str:
     """Where a program of the environment finds agentbox, wherever it is run."""
-    asked = [checkout / ".venv/bin/python", "-Ic", "import agentbox; print(agentbox.__file__)"]
-    environment = {**BARE, "PYTHONIOENCODING": "utf-8"}
-    return subprocess.run(asked, capture_output=True, text=True, check=True, cwd="/", env=environment).stdout
+    asked = [(environment or checkout / ".venv") / "bin/python", "-Ic", "import agentbox; print(agentbox.__file__)"]
+    variables = {**BARE, "LC_ALL": "C"}
+    return subprocess.run(asked, capture_output=True, encoding="utf-8", check=True, cwd="/", env=variables).stdout
 
 
-def test_an_environment_is_made_once_and_then_kept(checkout: Path) -> None:
+def test_an_environment_is_made_once_and_then_kept(checkout: Path, tmp_path: Path) -> None:
     """It gets a stamp and finds the checkout, whose sources are compiled; what it requires is brought up to date in place."""
     assert stamp_of(checkout) == "# one\n"
     assert list((checkout / "agentbox/__pycache__").glob("pip_failures.*.pyc"))
     kept = checkout / ".venv/kept"
     kept.touch()
     assert imported_from(checkout) == f"{checkout}/agentbox/__init__.py\n"
+    link = tmp_path / "link"
+    link.symlink_to(checkout / ".venv")  # as a box of the process engine has one
+    assert imported_from(checkout, link) == f"{checkout}/agentbox/__init__.py\n"
     (checkout / "requirements.host").write_text("# two\n")
     assert make(checkout).returncode == 0
     assert stamp_of(checkout) == "# two\n"
@@ -108,7 +111,7 @@ def test_a_failure_is_one_sentence_and_leaves_no_stamp(checkout: Path, environme
         f"agentbox: cannot make the Python environment: {cause}",
         f"  The whole output is {checkout}/.venv.log. Connect, or free some space. Then run the command again.",
     ]
-    assert not (checkout / ".venv/.requirements.host").exists()
+    assert not (checkout / ".venv/.required").exists()
 
 
 @pytest.mark.parametrize(("name", "why"), [(".venv.log", "No space left on device"), (".venv.lock", "Not a directory")])

@@ -12,6 +12,7 @@ import click
 from agentbox.cli.context import Cli
 from agentbox.cli.logview import BOOT, Line, moment_of
 from agentbox.cli.stages.image import plan_of
+from agentbox.cli.streams import draws
 from agentbox.engine.named import engine_named
 from agentbox.engine.state import BoxRecord
 from agentbox.errors import AgentboxError, ExitCode
@@ -36,7 +37,7 @@ def command(cli: Cli, program: str | None, follow: bool, since: str | None, line
     _known(cli, program)
     try:
         for line in _chosen(record, program, moment, lines, follow=follow):
-            click.echo(line.raw if cli.json else line.for_people(color=cli.color and sys.stdout.isatty()))
+            click.echo(line.raw if cli.json else line.for_people(color=cli.color and draws(sys.stdout)))
     except KeyboardInterrupt:
         if not follow:
             raise

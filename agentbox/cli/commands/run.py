@@ -14,6 +14,7 @@ import click
 
 from agentbox.cli.context import Cli
 from agentbox.cli.output import counted
+from agentbox.cli.streams import abandon
 from agentbox.cli.terminal import Output
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.ids import uuid7
@@ -83,10 +84,17 @@ def command(
             reader = _Reader(client, task_id, sink)
             with contextlib.closing(sink):
                 task = _follow(cli, client, reader)
+        _finish(cli, task, sink, reader.review)
     except AgentboxError as error:
         cli.out.error(f"agentbox: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
         return FAILED_ITSELF
-    _finish(cli, task, sink, reader.review)
+    except BrokenPipeError:
+        raise  # as every command
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            cli.out.error(f"agentbox: cannot finish run: {error.strerror}")
+        abandon()
+        return FAILED_ITSELF
     return FAILED_ITSELF if reader.lost else exit_code(task)
 
 
@@ -156,7 +164,7 @@ def _follow(cli: Cli, client: BoxClient, reader: _Reader) -> Task:
         cli.out.error(f"agentbox: cancelling {reader.task_id}")
         client.cancel_task(reader.task_id)
         return reader.read()
-    except BrokenPipeError:
+    except OSError:  # of the output
         client.cancel_task(reader.task_id)
         raise
 

@@ -14,8 +14,7 @@ from agentbox.errors import AgentboxError, ExitCode
 
 if TYPE_CHECKING:
     from agentbox.engine.base import Engine, Running
-    from agentbox.engine.shutdown import last_shutdown
-from agentbox.engine.state import BoxRecord
+    from agentbox.engine.state import BoxRecord
 
 _WATCH_SECONDS = 1.0
 _CLEAR = "\x1b[H\x1b[2J"  # cursor home, erase the screen
@@ -73,6 +72,8 @@ def _ended(engine: Engine, record: BoxRecord, running: Running) -> dict[str, Any
     found: dict[str, Any] = {"state": running.state, "exit_code": running.exit_code, "restarts": running.restarts}
     if running.state != "exited":
         return found
+    from agentbox.engine.shutdown import last_shutdown
+
     last = last_shutdown(engine, record)
     if last.clean:
         why, fix = f"it was stopped: {last.mark}", "run ./agentbox.sh up"

@@ -46,7 +46,7 @@ def test_a_valid_manifest_costs_few_imports() -> None:
     assert {name for name in names if not name.startswith("agentbox.")} == {"click"}
     assert names == {
         "click", "agentbox.canonical", "agentbox.cli", "agentbox.engine", "agentbox.errors", "agentbox.features",
-        "agentbox.manifest", "agentbox.rules", "agentbox.sealed", "agentbox.settings",
+        "agentbox.limits", "agentbox.manifest", "agentbox.rules", "agentbox.sealed", "agentbox.settings",
     }  # fmt: skip
     assert count <= 300, count
 
