@@ -25,6 +25,7 @@ from agentbox.errors import AgentboxError
 from agentbox.settings import Paths
 from agentbox.supervision.backoff import backoff
 from agentbox.supervision.boot_record import load_plan, read_boot_record
+from agentbox.supervision.failing import tell_failed
 from agentbox.supervision.notify import notify, withdraw
 
 PROGRAM = "agent-host"
@@ -42,6 +43,7 @@ def main() -> int:
         asyncio.run(serve(config))
     except AgentboxError as error:
         sys.stderr.write(f"{error.message}\n{error.hint}\n")
+        tell_failed(paths, PROGRAM, error)
         return int(error.exit_code)
     return 0
 

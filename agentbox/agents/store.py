@@ -10,6 +10,7 @@ from typing import Any
 import apsw
 
 from agentbox import clock
+from agentbox.adapters.errors import BackendError, ValidationError
 from agentbox.adapters.orchestrator.contract import AgentHandle
 from agentbox.adapters.sqlite import Database
 from agentbox.adapters.store_record import StoreRecord
@@ -56,10 +57,17 @@ class Store:
 
     def __init__(self, folder: Path, record: StoreRecord | None = None) -> None:
         """With a `record` a database that does not hold what it held last is refused."""
-        self._database = Database(folder / "agents.db", MIGRATIONS, "orchestrator", "local-process", record=record)
+        self._path = folder / "agents.db"
+        self._database = Database(self._path, MIGRATIONS, "orchestrator", "local-process", record=record)
 
     async def open(self) -> None:
-        await self._database.open()
+        """Raises BackendError, which says what to do where the file is damaged: it is left as it is."""
+        try:
+            await self._database.open()
+        except BackendError as error:
+            if isinstance(error.__cause__, (apsw.CorruptError, apsw.NotADBError)):
+                error.hint = self._remedy()
+            raise
 
     async def close(self) -> None:
         await self._database.close()
@@ -70,8 +78,21 @@ class Store:
 
     async def entries(self) -> list[Entry]:
         """Every agent that is kept, oldest first."""
-        rows = await self._read("SELECT row FROM agents ORDER BY agent_id")
-        return [Entry.from_row(json.loads(row[0])) for row in rows]
+        rows = await self._read("SELECT agent_id, row FROM agents ORDER BY agent_id")
+        return [self._entry(agent_id, row) for agent_id, row in rows]
+
+    def _entry(self, agent_id: str, row: str) -> Entry:
+        try:
+            return Entry.from_row(json.loads(row))
+        except (ValueError, KeyError, TypeError, AttributeError, ValidationError) as error:
+            detail = f"cannot use {self._path.name}: the row of agent {agent_id} is damaged"
+            raise BackendError(detail, hint=self._remedy(), slot="orchestrator", impl="local-process") from error
+
+    def _remedy(self) -> str:
+        return (
+            f"Put a good copy of {self._path} in its place, without the -wal and -shm files of the damaged one; "
+            'or accept the loss: docs/howto/when-something-goes-wrong.md, "A store that vanished".'
+        )
 
     async def requests(self) -> dict[Request, tuple[AgentHandle, float]]:
         """Requests of the last 24 hours, with the agent that each made and when."""

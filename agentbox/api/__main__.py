@@ -13,6 +13,7 @@ from agentbox.plan.names import API
 from agentbox.settings import Paths
 from agentbox.supervision.backoff import backoff
 from agentbox.supervision.boot_record import load_plan, read_boot_record
+from agentbox.supervision.failing import tell_failed
 from agentbox.supervision.shutdown import lock_state
 
 
@@ -31,6 +32,7 @@ def main() -> int:
         del held
     except AgentboxError as error:
         print(f"{error.message}. {error.hint}", file=sys.stderr, flush=True)
+        tell_failed(paths, API, error)
         return int(error.exit_code)
     return 0
 

@@ -18,6 +18,7 @@ from agentbox.settings import Paths
 from agentbox.supervision import procfs
 from agentbox.supervision.boot_record import BootRecord, read_boot_record
 from agentbox.supervision.events import BootLog
+from agentbox.supervision.failing import why_failed
 from agentbox.supervision.rpc import SupervisorClient
 from agentbox.supervision.sentinel import SealedPhase, SealedProgram, Sentinel, write_sentinel
 from agentbox.supervision.timeline import Failure, keep_timeline
@@ -92,8 +93,9 @@ class Seal:
             self._log.emit("BootstrapSealTimeout", waiting_for=list(late.waiting), timeout_seconds=self._timeout)
             failure = Failure(PHASE, f"timed out waiting for {', '.join(late.waiting)}")
         except ProgramDied as died:
-            failure = Failure(PHASE, f"cannot seal the boot: required program {died.name} ended ({died.how})")
-            tell_failure(self._log, PHASE, BootError(failure.reason, _LOGS_FIX))
+            why, fix = why_failed(self._paths, died.name)
+            failure = Failure(PHASE, f"cannot seal the boot: required program {died.name} ended ({why or died.how})")
+            tell_failure(self._log, PHASE, BootError(failure.reason, fix or _LOGS_FIX))
         except BootError as error:
             failure = Failure(PHASE, error.message)
             tell_failure(self._log, PHASE, error)

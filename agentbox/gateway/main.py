@@ -18,6 +18,7 @@ from agentbox.settings import Paths
 from agentbox.supervision.applied import in_force
 from agentbox.supervision.backoff import backoff
 from agentbox.supervision.boot_record import load_plan, read_boot_record
+from agentbox.supervision.failing import tell_failed
 from agentbox.supervision.notify import notify, withdraw
 
 log = structlog.get_logger()
@@ -36,6 +37,7 @@ def main() -> int:
         uvloop.run(serve(config))
     except AgentboxError as error:
         sys.stderr.write(f"{error.message}\n{error.hint}\n")
+        tell_failed(paths, GATEWAY, error)
         return int(error.exit_code)
     return 0
 

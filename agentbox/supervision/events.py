@@ -42,6 +42,7 @@ EVENTS: Mapping[str, tuple[str, str]] = {
     "SupervisorStarting": ("info", "programs"),
     "BootstrapSealStarted": ("info", "required_programs timeout_seconds"),
     "WaitingForProgram": ("debug", "program status elapsed_seconds"),
+    "ProgramFailed": ("error", "program reason fix"),
     "ProgramRestarting": ("warn", "program starts wait_seconds"),
     "BootstrapCompleted": ("info", "sentinel sentinel_sha256 elapsed_seconds"),
     "BootstrapSealTimeout": ("error", "waiting_for timeout_seconds"),

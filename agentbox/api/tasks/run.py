@@ -1,7 +1,7 @@
 """One task being run: claim, spawn, heartbeat, wait, close. Every step may be repeated after a crash."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +19,7 @@ from agentbox.adapters.errors import (
     ValidationError,
     ValueTooLarge,
 )
-from agentbox.adapters.orchestrator.contract import AgentHandle, AgentInfo, AgentSpec, StreamItem
+from agentbox.adapters.orchestrator.contract import AgentHandle, AgentInfo, AgentSpec
 from agentbox.api.tasks.endings import Buffered, Kept, Left, NotOurs, keep_result
 from agentbox.api.tasks.records import result_of, sentence_of
 from agentbox.api.tasks.spool import Entry, Spool
@@ -214,14 +214,17 @@ class Run:
 
     async def _ended(self) -> AgentInfo | None:
         """Waits for the end of the agent, across deaths of agent-host. None when it is unknown there."""
-        agent_id, cursor = self.entry.agent_id or "", 0
+        agent_id, cursor, orchestrator = self.entry.agent_id or "", 0, self._container.orchestrator
         while True:
             try:
-                async for item in self.items(cursor, follow=True):
+                async for item in orchestrator.stream(agent_id, since=cursor, follow=True):
                     cursor = item.cursor
-                info = await self._insist(lambda: self._container.orchestrator.get(agent_id))
+                info = await self._insist(lambda: orchestrator.get(agent_id))
             except NotFound:
                 return None
+            except CursorExpired as gap:  # on with the oldest that is kept
+                cursor = int(gap.members["oldest"])
+                continue
             except AdapterError as error:
                 _log.warning("agent's stream broke", task_id=self.task_id, reason=error.message)
                 await asyncio.sleep(RETRY_SECONDS[0])
@@ -229,17 +232,6 @@ class Run:
             if info.state in ENDED and info.exit is not None:
                 return info
             await asyncio.sleep(RETRY_SECONDS[0])
-
-    async def items(self, since: int, *, follow: bool) -> AsyncIterator[StreamItem]:
-        """The agent's stream. Where the store has dropped what came next, it goes on with the oldest it kept."""
-        agent_id = self.entry.agent_id or ""
-        try:
-            async for item in self._container.orchestrator.stream(agent_id, since=since, follow=follow):
-                yield item
-        except CursorExpired as gap:
-            oldest = int(gap.members["oldest"])
-            async for item in self._container.orchestrator.stream(agent_id, since=oldest, follow=follow):
-                yield item
 
     async def _close_by(self, info: AgentInfo) -> bool:
         assert info.exit is not None
