@@ -1,5 +1,6 @@
 """From what a caller asks for to what may be started: profile, limits, folder, environment. Refuses with typed errors."""
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import fields
@@ -10,12 +11,13 @@ from agentbox.adapters.errors import QuotaExceeded, SpawnError
 from agentbox.adapters.orchestrator.contract import Limits
 from agentbox.agents import handed, home
 from agentbox.agents.config import HostConfig
-from agentbox.agents.confinement import Places, confinement_of, program_of, workspace_of
+from agentbox.agents.confinement import Places, closed, confinement_of, in_box, program_of, workspace_of
 from agentbox.agents.entry import Entry
 from agentbox.agents.review.branch import Branch
 from agentbox.grants import environment
 from agentbox.sandbox import Launch
 from agentbox.sandbox.leftovers import MARK
+from agentbox.sandbox.opening import Boundary, Refused, open_folder
 
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 
@@ -35,12 +37,14 @@ def effective_limits(asked: Limits, most: Mapping[str, Any], *, once: bool, admi
 
 def launch_of(entry: Entry, config: HostConfig, mark: str, token: str, branch: Branch | None = None) -> Launch:
     """What the sandbox is told; `token` is the bearer token of this life, `branch` where it works in place of the
-    workspace. Makes the private folders. Raises SpawnError (stage home, profile, secrets)."""
-    folder = home.of_agent(config.paths, entry.agent_id)
+    workspace. Makes the private folders. Raises SpawnError (stage home, profile, secrets, confinement)."""
+    folder = in_box(config.paths, home.of_agent(config.paths, entry.agent_id))
     try:
         home_dir, temp = home.make(folder)
-        workspace = (workspace_of(entry, config) if branch is None else branch.work).resolve(strict=True)
-        roots = (str(workspace), str(folder.resolve()))
+        workspace = workspace_of(entry, config) if branch is None else branch.work
+        os.close(open_folder(str(workspace), Boundary(closed=closed(config.paths), own=(str(folder),))))
+    except Refused as error:
+        raise SpawnError(f"cannot start {entry.spec.name}: {error.strerror}", stage="confinement") from error
     except OSError as error:
         raise SpawnError(f"cannot make the folders of {entry.spec.name}: {error.strerror}", stage="home") from error
     limits, env, cwd = (
@@ -48,14 +52,14 @@ def launch_of(entry: Entry, config: HostConfig, mark: str, token: str, branch: B
         {**_environment(entry, config, home_dir, temp, mark, token), "AGENTBOX_WORKSPACE": str(workspace)},
         str(_cwd(entry, config, workspace)),
     )
-    program, objects = program_of(entry.spec.argv[0], cwd, env), branch.objects if branch else ()
+    program, objects = program_of(entry.spec.argv[0], cwd, env, config), branch.objects if branch else ()
     places = Places(workspace=workspace, private=(home_dir, temp), program=program, objects=objects)
     return Launch(
         argv=entry.spec.argv, env=env, cwd=cwd, confinement=confinement_of(entry, config, places),
-        roots=roots, memory=limits.memory or 0, cpu=limits.cpu or 0, pids=limits.pids or 0, fds=limits.fds or 0,
-        box_tasks=config.box_tasks, box_memory=config.box_memory,
+        roots=(str(workspace), str(folder)), memory=limits.memory or 0, cpu=limits.cpu or 0, pids=limits.pids or 0,
+        fds=limits.fds or 0, box_tasks=config.box_tasks, box_memory=config.box_memory,
         file_size=limits.branch_disk or 0, wall_seconds=limits.wall_seconds or 0, grace_seconds=config.grace_seconds,
-        private=str(folder.resolve()), tmp=limits.tmp or 0, branch_disk=_room(limits.branch_disk, branch),
+        private=str(folder), tmp=limits.tmp or 0, branch_disk=_room(limits.branch_disk, branch),
     )  # fmt: skip
 
 
@@ -81,7 +85,7 @@ def _environment(entry: Entry, config: HostConfig, home_dir: Path, temp: Path, m
 def _cwd(entry: Entry, config: HostConfig, workspace: Path) -> Path:
     """Relative to `workspace`, where it works; an absolute path is a path of the box, and one in the workspace means the same
     place of the agent's. The sandbox checks where it really leads."""
-    asked, shared = entry.spec.cwd, workspace_of(entry, config)
+    asked, shared = entry.spec.cwd, config.paths.at(entry.holding.workspace_dir)
     if not PurePosixPath(asked).is_absolute():
         return workspace / asked
     inside = Path(asked)

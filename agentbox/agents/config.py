@@ -42,6 +42,7 @@ class HostConfig:
     box_tasks: int = 0  # processes and threads of all agents together; 0 = any number
     box_memory: int = 0  # bytes of all agents together; 0 = any number
     closed_ports: tuple[int, ...] = ()  # the box's own: no agent takes or reaches one
+    written: tuple[str, ...] = ()  # folders where anybody in the box may write, as the plan names them
 
     @property
     def state(self) -> Path:
@@ -71,7 +72,8 @@ class HostConfig:
             agents=plan.agents, policies=plan.policies, providers=plan.providers, reach=plan.reach,
             gateway_port=gateway_port(plan, contained=paths.contained), closed_ports=_closed(plan),
             box_tasks=tasks_of_agents(plan.resources.pids),
-            box_memory=memory_of_agents(plan.resources.memory, sum(one.size for one in plan.tmpfs)), **known,
+            box_memory=memory_of_agents(plan.resources.memory, sum(one.size for one in plan.tmpfs)),
+            written=plan.writable_roots, **known,
         )  # fmt: skip
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from agentbox.boot import landlock
 from agentbox.boot.errors import BootError
 from agentbox.plan.model import Plan
+from agentbox.sandbox.opening import Refused, settled
 from agentbox.settings import Paths
+from agentbox.supervision.files import probe_file
 
 _DEVICES = (
     Path("/dev/null"),
@@ -31,8 +33,14 @@ def confine(paths: Paths, plan: Plan) -> None:
             "Use a container engine (`agentbox up --engine docker`), or a kernel from 5.13 on with Landlock enabled.",
         )
     landlock.no_new_privileges()
-    roots = [paths.at(root).resolve() for root in plan.writable_roots]
-    landlock.allow_writes_only_in([paths.prefix.resolve(), *roots, *_DEVICES, _PROCESSES, *_given_files()])
+    ours = (str(paths.prefix), str(paths.workspace))
+    roots = [Path(settled(str(paths.at(root)), ours)) for root in plan.writable_roots]
+    try:
+        landlock.allow_writes_only_in([paths.prefix.resolve(), *roots, *_DEVICES, _PROCESSES, *_given_files()])
+    except Refused as error:
+        raise BootError(
+            f"cannot confine the box to its folder: {error.strerror}", "Remove the link, or mount what it leads to."
+        ) from error
 
 
 def _given_files() -> list[Path]:
@@ -49,13 +57,10 @@ def _is_regular(number: int) -> bool:
 
 def writable(folder: Path) -> bool:
     """True when a file can be made in that folder; it is removed again. Raises OSError for an unexpected refusal."""
-    probe = folder / f".agentbox-probe-{os.getpid()}"
     try:
-        descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with probe_file(folder):
+            return True
     except OSError as error:
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             return False
         raise
-    os.close(descriptor)
-    probe.unlink()
-    return True

@@ -5,16 +5,16 @@ Numbers and bits: linux/landlock.h; the system call numbers are the same on ever
 
 import ctypes
 import os
-import stat
 import struct
 from collections.abc import Iterable
 from pathlib import Path
+
+from agentbox.sandbox.opening import Opener
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION_FLAG = 1
 _PATH_BENEATH = 1
 _PR_SET_NO_NEW_PRIVS = 38
-_O_PATH = 0o10000000
 
 _FILE_WRITES = 1 << 1  # write_file
 _TRUNCATE = 1 << 14  # ABI 3
@@ -38,13 +38,15 @@ def allow_writes_only_in(places: Iterable[Path]) -> None:
     """From now on, in this process and all its children, nothing else can be written, made, renamed or removed.
 
     A place is a folder with all that lies below it, or a file. What does not exist is left out. Files that are open
-    already stay writable. Needs `no_new_privileges`. Raises OSError, also where the kernel has no Landlock.
+    already stay writable. Needs `no_new_privileges`. Raises Refused for a link that somebody in the box may have made, and
+    OSError, also where the kernel has no Landlock.
     """
     rights = handled(abi())
     ruleset = _checked(_libc.syscall(_CREATE, struct.pack("Q", rights), 8, 0))
     try:
-        for place in places:
-            _allow(ruleset, place, rights)
+        with Opener() as opener:
+            for place in places:
+                _allow(ruleset, place, rights, opener)
         _checked(_libc.syscall(_RESTRICT, ruleset, 0))
     finally:
         os.close(ruleset)
@@ -55,18 +57,17 @@ def handled(version: int) -> int:
     return _FILE_WRITES | _FOLDER_WRITES | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
 
 
-def _allow(ruleset: int, place: Path, rights: int) -> None:
+def _allow(ruleset: int, place: Path, rights: int, opener: Opener) -> None:
     try:
-        descriptor = os.open(place, _O_PATH | os.O_CLOEXEC)
+        found = opener.open(str(place))
     except (FileNotFoundError, NotADirectoryError):
         return
-    try:
-        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            rights &= _FILE_WRITES | _TRUNCATE
-        rule = struct.pack("=Qi", rights, descriptor)  # the kernel's struct is packed: no padding behind the descriptor
-        _checked(_libc.syscall(_ADD, ruleset, _PATH_BENEATH, rule, 0))
-    finally:
-        os.close(descriptor)
+    if not found.is_folder:
+        rights &= _FILE_WRITES | _TRUNCATE
+    rule = struct.pack(
+        "=Qi", rights, found.descriptor
+    )  # the kernel's struct is packed: no padding behind the descriptor
+    _checked(_libc.syscall(_ADD, ruleset, _PATH_BENEATH, rule, 0))
 
 
 def _checked(result: int) -> int:

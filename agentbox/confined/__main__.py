@@ -68,6 +68,7 @@ def _confine(paths: Paths, plan: Plan, ruleset: Ruleset, temporary: Path) -> dic
         program.grants(ruleset, paths, temporary),
         program.ports(ruleset, taken),
         allow_degraded=plan.limits["allow_degraded"],
+        within=program.boundary(paths, plan.writable_roots),
     )
 
 

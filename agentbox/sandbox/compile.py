@@ -4,7 +4,6 @@ The kernel holds lists of what is allowed. What such a list cannot say (a deny i
 refused here, so that nobody relies on it.
 """
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +16,7 @@ from agentbox.manifest.policy import Bindings, Policy
 from agentbox.manifest.policy import Grant as PolicyGrant
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.landlock import Grant
+from agentbox.sandbox.opening import SYSTEM, within
 
 _LETTERS: Final[Mapping[tuple[str, str], str]] = {
     ("fs", "read"): "rl", ("fs", "write"): "wm", ("exec", "run"): "rx",  # the kernel reads what it runs
@@ -32,10 +32,7 @@ ALWAYS: Final = (
     *(Grant(path, "r", below=False) for path in ("/etc/passwd", "/etc/group", "/etc/hosts")),
     *(Grant(f"/dev/{name}", "rwd", below=False) for name in ("null", "zero", "full", "random", "urandom")),
 )
-# Programs, libraries and their settings. The last two are those of the interpreter that the box runs on.
-TOOLCHAIN: Final = (
-    *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc", "/nix/store"), *(sys.prefix, sys.base_prefix),
-)  # fmt: skip
+TOOLCHAIN: Final = SYSTEM
 SHARED_MEMORY: Final = Grant("/dev/shm", "rwm")  # by name, never listed
 _ANYWHERE: Final = HostPattern.parse("*:*")
 
@@ -53,11 +50,11 @@ class NotHeld(AgentboxError):
 
 def compile_policy(
     policy: Policy, bindings: Bindings, *, closed: Iterable[str] = (), own: Iterable[str] = (),
-    allow_degraded: Iterable[str] = (), door: int = 0, closed_ports: Iterable[int] = (),
+    allow_degraded: Iterable[str] = (), door: int = 0, closed_ports: Iterable[int] = (), written: Iterable[str] = (),
 ) -> Confinement:  # fmt: skip
     """`bindings`: what $WORKSPACE, $TMP, $TOOLCHAIN and $COMMAND stand for. A variable without a value grants nothing.
-    `closed`: folders of the control plane, of which no grant may show more than what $TMP stands for and `own`. `door`,
-    `closed_ports`: as in Confinement.
+    `closed`: folders of the control plane, of which no grant may show more than what $TMP stands for and `own`; checked
+    as text here, and again by what each path leads to when it is opened. `door`, `closed_ports`, `written`: as in Confinement.
 
     Names and addresses of `net connect` are for a proxy to decide and open no port here, but `*:*` leaves the network
     open. Raises NotHeld, and PatternError for a binding that is no path.
@@ -84,7 +81,8 @@ def compile_policy(
         door=door,
         closed_ports=tuple(sorted(closed_ports)),
         allow_degraded=tuple(sorted(allow_degraded)),
-    )
+        closed=apart.folders, own=apart.own, written=tuple(written),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -98,14 +96,9 @@ class _Closed:
     def checked(self, path: str) -> str:
         """The path. Raises NotHeld when the grant would show what is closed."""
         for folder in self.folders:
-            if _within(folder, path) or (_within(path, folder) and not any(_within(path, own) for own in self.own)):
+            if within(folder, path) or (within(path, folder) and not any(within(path, own) for own in self.own)):
                 raise NotHeld(self.policy, f"a grant of {path} without {folder}, which is the control plane's")
         return path
-
-
-def _within(path: str, folder: str) -> bool:
-    """Both absolute and without `.`, `..` or doubled slashes; a few hundred comparisons an agent, so no Path is made."""
-    return path == folder or path.startswith(folder if folder.endswith("/") else f"{folder}/")
 
 
 def _writes_workspace(policy: Policy, bindings: Bindings) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 
 from agentbox.sandbox import kernel, landlock, seccomp
 from agentbox.sandbox.landlock import Grant
+from agentbox.sandbox.opening import Boundary
 
 ABI_SIGNALS: Final = landlock.SCOPES_SINCE
 ABI_FILES: Final = landlock.DEVICES_SINCE
@@ -25,7 +26,8 @@ class Confinement:
     """`grants`: all paths that may be used. `ports`: those that TCP may connect to, on any address; None = any network.
 
     Unless that is None: `door` is the port of 127.0.0.1 where the gateway listens, 0 for none; `closed_ports` are the
-    box's own, which the agent may neither take nor reach. Besides, it may serve itself on loopback.
+    box's own, which the agent may neither take nor reach. Besides, it may serve itself on loopback. `closed`, `own`,
+    `written`: as in Boundary, which each path is opened within.
     """
 
     grants: tuple[Grant, ...] = ()
@@ -33,6 +35,15 @@ class Confinement:
     door: int = 0
     closed_ports: tuple[int, ...] = ()
     allow_degraded: tuple[str, ...] = ()  # mechanisms that this kernel may be unable to hold
+    closed: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+
+    @property
+    def boundary(self) -> Boundary:
+        """A grant to make entries lets links be made too."""
+        made = (grant.path for grant in self.grants if "m" in grant.letters)
+        return Boundary(closed=self.closed, own=self.own, written=(*self.written, *made))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -43,7 +54,7 @@ class Confinement:
             ports=None if ports is None else tuple(ports),
             door=data["door"],
             closed_ports=tuple(data["closed_ports"]),
-            allow_degraded=tuple(data["allow_degraded"]),
+            **{name: tuple(data[name]) for name in ("allow_degraded", "closed", "own", "written")},
         )
 
 
@@ -103,7 +114,7 @@ def apply(confinement: Confinement, known: int | None = None, *, forks: bool = T
     network = confinement.ports is None
     if abi:
         # Whatever it may reach the reaper reaches for it: the kernel lets no connection of its own through.
-        landlock.restrict(confinement.grants, None if network else (), abi)
+        landlock.restrict(confinement.grants, None if network else (), abi, None, confinement.boundary)
     # Root's would set the clock, the network's interfaces, the limits and the turns of all. The one that is left opens
     # files of others, where Landlock lets it. In a container there is none.
     kernel.keep_capabilities(kernel.DAC_OVERRIDE)

@@ -7,11 +7,12 @@ less; `confine.py` says what then does not hold. man 7 landlock.
 import ctypes
 import errno
 import os
-import stat
 import struct
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final, NamedTuple
+
+from agentbox.sandbox.opening import UNBOUNDED, Boundary, Opener
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _ASK_VERSION = 1
@@ -62,11 +63,12 @@ def abi() -> int:
 
 
 def restrict(
-    grants: Iterable[Grant], ports: Iterable[int] | None, known: int, binds: Iterable[int] | None = None
-) -> None:
+    grants: Iterable[Grant], ports: Iterable[int] | None, known: int, binds: Iterable[int] | None = None,
+    boundary: Boundary = UNBOUNDED,
+) -> None:  # fmt: skip
     """Confines this process and all that descend from it, for good. Arguments as for `ruleset`. Needs no_new_privs. Raises
     OSError."""
-    made = ruleset(grants, ports, known, binds)
+    made = ruleset(grants, ports, known, binds, boundary)
     try:
         _call(_RESTRICT, made, 0)
     finally:
@@ -74,9 +76,11 @@ def restrict(
 
 
 def ruleset(
-    grants: Iterable[Grant], ports: Iterable[int] | None, known: int, binds: Iterable[int] | None = None
-) -> int:
-    """A descriptor of rules that are in force nowhere yet. A granted path that is not there grants nothing.
+    grants: Iterable[Grant], ports: Iterable[int] | None, known: int, binds: Iterable[int] | None = None,
+    boundary: Boundary = UNBOUNDED,
+) -> int:  # fmt: skip
+    """A descriptor of rules that are in force nowhere yet. A granted path that is not there grants nothing; one that leads
+    over a link that an agent may have made, or past the boundary, ends it.
 
     `ports`: those that TCP may connect to; None leaves connecting alone, and binding where `binds` is None too. `binds`:
     those that it may bind, 0 for any that the kernel hands out. `known`: the ABI to use, of which at least 1 must be there.
@@ -89,8 +93,9 @@ def ruleset(
     attributes = struct.pack("=QQQ", files, net, scopes)[: 24 if scopes else 16 if known >= PORTS_SINCE else 8]
     made = _call(_CREATE, attributes, len(attributes), 0)
     try:
-        for grant in grants:
-            _allow(made, grant, files)
+        with Opener(boundary) as opener:
+            for grant in grants:
+                _allow(made, grant, files, opener)
         for right, named in ((_CONNECT, ports), (_BIND, binds)) if net else ():
             for port in named or ():
                 _call(_ADD, made, _RULE_PORT, struct.pack("=QQ", right, port), 0)
@@ -105,20 +110,16 @@ def _files(known: int) -> int:
     return (1 << highest) - 1
 
 
-def _allow(made: int, grant: Grant, handled: int) -> None:
+def _allow(made: int, grant: Grant, handled: int, opener: Opener) -> None:
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # what we cannot see the agent cannot either
-        place = os.open(grant.path, os.O_PATH | os.O_CLOEXEC)
-        try:
-            folder = stat.S_ISDIR(os.fstat(place).st_mode)
-            if folder and not grant.below:
-                return
-            wanted = 0
-            for letter in grant.letters:
-                wanted |= RIGHTS[letter]
-            if wanted := wanted & handled & (-1 if folder else _ON_FILES):
-                _call(_ADD, made, _RULE_PATH, struct.pack("=Qi", wanted, place), 0)
-        finally:
-            os.close(place)
+        place = opener.open(grant.path)
+        if place.is_folder and not grant.below:
+            return
+        wanted = 0
+        for letter in grant.letters:
+            wanted |= RIGHTS[letter]
+        if wanted := wanted & handled & (-1 if place.is_folder else _ON_FILES):
+            _call(_ADD, made, _RULE_PATH, struct.pack("=Qi", wanted, place.descriptor), 0)
 
 
 def _call(number: int, *arguments: bytes | int | None) -> int:

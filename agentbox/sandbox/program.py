@@ -15,6 +15,7 @@ from agentbox.plan.model import Ruleset
 from agentbox.sandbox import bpf, confine, kernel, landlock, seccomp
 from agentbox.sandbox.compile import ALWAYS, SHARED_MEMORY, TOOLCHAIN
 from agentbox.sandbox.landlock import Grant
+from agentbox.sandbox.opening import SYSTEM, UNBOUNDED, Boundary, settled
 from agentbox.sandbox.syscalls import Machine
 from agentbox.settings import Paths
 
@@ -40,22 +41,29 @@ _OWN_MEMORY: Final = ("memfd_create",)  # nor a walk that counts its files
 def grants(ruleset: Ruleset, paths: Paths, temporary: Path) -> tuple[Grant, ...]:
     """All paths that it may use. `temporary`: a folder of this start alone."""
     makes = "rlwms" if ruleset.sockets else "rlwm"
-    runs = {str(paths.at(place)) for place in ruleset.runs}
-    places = [str(paths.at(place)) for place in ruleset.folders]
+    runs = {_at(paths, place) for place in ruleset.runs}
+    places = [_at(paths, place) for place in ruleset.folders]
     return (
         *ALWAYS,
-        *(Grant(place, "rlx") for place in dict.fromkeys((*TOOLCHAIN, str(paths.app)))),
+        *(Grant(place, "rlx") for place in dict.fromkeys((*TOOLCHAIN, _settled(paths, paths.app)))),
         *(Grant(place, "rl") for place in (*_MADE, str(_PACKAGE))),
         Grant(str(_PACKAGE.parent), "l"),
         SHARED_MEMORY,
-        Grant(str(temporary), makes),
+        Grant(_settled(paths, temporary), makes),
         *(Grant(place, makes + ("x" if place in runs else "")) for place in places),
-        *(Grant(str(paths.at(place)), makes.replace("l", "")) for place in ruleset.unlisted),
-        *(Grant(str(paths.at(place)), "rl") for place in ruleset.reads),
+        *(Grant(_at(paths, place), makes.replace("l", "")) for place in ruleset.unlisted),
+        *(Grant(_at(paths, place), "rl") for place in ruleset.reads),
         *(_TERMINALS if runs else ()),
         *(Grant(device, "rlwd") for pattern in ruleset.devices for device in _there(pattern)),
         *((Grant("/sys", "rl"),) if ruleset.devices else ()),
     )
+
+
+def boundary(paths: Paths, writable_roots: Iterable[str]) -> Boundary:
+    """What limits the opening of these paths: links are followed where programs and secrets lie, never where a program or
+    an agent writes."""
+    written = (_at(paths, root) for root in writable_roots)
+    return Boundary(linked=(*SYSTEM, _settled(paths, paths.mounted_secrets)), written=tuple(written))
 
 
 def ports(ruleset: Ruleset, taken: Iterable[int]) -> tuple[int, ...]:
@@ -75,10 +83,11 @@ def lacking(ruleset: Ruleset, known: int) -> dict[str, str]:
 
 
 def apply(
-    ruleset: Ruleset, granted: Iterable[Grant], bound: Iterable[int], *, allow_degraded: Iterable[str] = (), known: int | None = None
+    ruleset: Ruleset, granted: Iterable[Grant], bound: Iterable[int], *, allow_degraded: Iterable[str] = (),
+    within: Boundary = UNBOUNDED, known: int | None = None,
 ) -> dict[str, str]:  # fmt: skip
     """Confines this single-threaded process and all that descend from it, for good. Returns what does not hold, and why:
-    nothing, unless `allow_degraded` names it. `known` lowers the ABI, for tests.
+    nothing, unless `allow_degraded` names it. Granted paths are opened `within` that. `known` lowers the ABI, for tests.
 
     Raises OSError; then the process must not go on: some of it may hold, some not.
     """
@@ -88,7 +97,7 @@ def apply(
         raise OSError(errno.ENOTSUP, "this kernel cannot confine " + ", ".join(refused))
     kernel.forbid_new_privileges()
     if abi:
-        landlock.restrict(granted, None if ruleset.network else (), abi, bound)
+        landlock.restrict(granted, None if ruleset.network else (), abi, bound, within)
     machine = seccomp.of_this_machine()
     seccomp.install(build(machine, network=ruleset.network, sockets=ruleset.sockets), listened=False)
     if abi and not _root_is_closed():
@@ -137,6 +146,15 @@ def build(machine: Machine, *, network: bool, sockets: bool) -> bytes:
         *(bpf.when(at, (*body, *allow)) for at, body in numbered if at is not None),
         allow,
     ])  # fmt: skip
+
+
+def _at(paths: Paths, box_path: str) -> str:
+    return _settled(paths, paths.at(box_path))
+
+
+def _settled(paths: Paths, place: Path) -> str:
+    """With the links that the process engine makes as the kernel names them; what lies below them stays as written."""
+    return settled(str(place), (str(paths.prefix), str(paths.workspace)))
 
 
 def _there(pattern: str) -> list[str]:

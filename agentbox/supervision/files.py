@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,19 @@ def replace(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = True)
 def replace_json(path: Path, document: Any, *, mode: int = 0o644, durable: bool = True) -> None:
     """The same for canonical JSON."""
     replace(path, canonical_json(document), mode=mode, durable=durable)
+
+
+@contextmanager
+def probe_file(folder: Path) -> Iterator[int]:
+    """A descriptor of a new file, removed at the end, to find out what the folder takes. An agent may write there too: no
+    name that it could have taken before is opened, least of all a link. Raises OSError."""
+    path = folder / f".agentbox-probe-{os.urandom(8).hex()}"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+        path.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

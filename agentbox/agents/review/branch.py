@@ -6,8 +6,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Final
 from agentbox.agents import home
 from agentbox.agents.review import copying, gitdir, listing
 from agentbox.agents.review.copying import Copier
+from agentbox.sandbox import opening
+from agentbox.sandbox.openat2 import open_beneath
+from agentbox.sandbox.opening import UNBOUNDED, Boundary
 
 if TYPE_CHECKING:
     from agentbox.agents.review.copying import Copied
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
 FEW: Final = 400  # entries; up to here a thread of this program is quicker than starting others
 MOST_SHARES: Final = 4
 WORK: Final = "work"
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 Told = Callable[[int], None]
 
@@ -36,10 +38,14 @@ class Branch:
     size: int = 0
 
 
-def make(workspace: Path, folder: Path, start: Path, who: tuple[str, str], told: Told = lambda _: None) -> Branch:
+def make(
+    workspace: Path, folder: Path, start: Path, who: tuple[str, str], told: Told = lambda _: None,
+    limit: Boundary = UNBOUNDED,
+) -> Branch:  # fmt: skip
     """The branch in `folder`, made once: with the list at `start` it is whole. `who`: name and address for commits.
 
-    `told` is given how many files are done, now and then, from any thread. Blocks. Raises OSError; then nothing is left.
+    `told` is given how many files are done, now and then, from any thread. The workspace is opened within the `limit`, and
+    by that descriptor alone from then on. Blocks. Raises OSError; then nothing is left.
     """
     work = folder / WORK
     known = listing.read(start)
@@ -48,8 +54,9 @@ def make(workspace: Path, folder: Path, start: Path, who: tuple[str, str], told:
     home.remove(work)
     try:
         work.mkdir(mode=0o700, parents=True)
-        lines, folders, blocks, found = _copy(workspace, work, told)
-        objects = gitdir.make(workspace, work, found, *who)
+        with opening.folder(str(workspace), limit) as source, opening.folder(str(work)) as target:
+            lines, folders, blocks, found = _copy(source, target, told)
+            objects = gitdir.make(source, str(workspace), target, found, *who)
         _settle_folders(str(work), folders)
         lines += (json.dumps((path, "g")) for path in found)
         listing.write(start, str(workspace), objects, lines)
@@ -59,29 +66,39 @@ def make(workspace: Path, folder: Path, start: Path, who: tuple[str, str], told:
     return Branch(work=work, objects=objects, size=listing.size_of(len(lines), blocks))
 
 
-def _copy(workspace: Path, work: Path, told: Told) -> "Copied":
+def _copy(source: int, target: int, told: Told) -> "Copied":
     shares = min(MOST_SHARES, len(os.sched_getaffinity(0)))
-    if not _few(workspace):
-        return _by_programs(workspace, work, shares, told)
-    with ExitStack() as opened:
-        ends = [os.open(path, _FOLDER) for path in (workspace, work)]
-        for descriptor in ends:
-            opened.callback(os.close, descriptor)
-        copier = Copier(ends[0], ends[1])
-        copier.copy()
+    if not _few(source):
+        return _by_programs(source, target, shares, told)
+    copier = Copier(source, target)
+    copier.copy()
     return copier.copied()
 
 
-def _few(workspace: Path) -> bool:
-    count = 0
-    for _, folders, files in os.walk(workspace):
-        count += len(folders) + len(files)
-        if count > FEW:
-            return False
+def _few(source: int) -> bool:
+    count, ahead = 0, [""]
+    while ahead:
+        path = ahead.pop()
+        with suppress(OSError), _opened(source, path) as here, os.scandir(here) as entries:
+            for entry in entries:
+                count += 1
+                if count > FEW:
+                    return False
+                if entry.is_dir(follow_symlinks=False):
+                    ahead.append(f"{path}/{entry.name}".lstrip("/"))
     return True
 
 
-def _by_programs(workspace: Path, work: Path, shares: int, told: Told) -> "Copied":
+@contextmanager
+def _opened(root: int, path: str) -> Iterator[int]:
+    descriptor = open_beneath(root, path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _by_programs(source: int, target: int, shares: int, told: Told) -> "Copied":
     done = [0] * shares
     answers: list[object] = [None] * shares
 
@@ -94,7 +111,7 @@ def _by_programs(workspace: Path, work: Path, shares: int, told: Told) -> "Copie
             data = out.read()
         answers[number] = marshal.loads(data) if process.wait() == 0 and data else 0
 
-    processes = [_share(workspace, work, number, shares) for number in range(shares)]
+    processes = [_share(source, target, number, shares) for number in range(shares)]
     threads = [threading.Thread(target=follow, args=pair) for pair in enumerate(processes)]
     for thread in threads:
         thread.start()
@@ -114,9 +131,10 @@ def _by_programs(workspace: Path, work: Path, shares: int, told: Told) -> "Copie
     return lines, folders, blocks, found
 
 
-def _share(workspace: Path, work: Path, number: int, shares: int) -> "subprocess.Popen[bytes]":
+def _share(source: int, target: int, number: int, shares: int) -> "subprocess.Popen[bytes]":
+    words = map(str, (source, target, number, shares))
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-X", "utf8", copying.__file__, str(workspace), str(work), str(number), str(shares)],
+        [sys.executable, "-I", "-S", "-X", "utf8", copying.__file__, *words], pass_fds=(source, target),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
     )  # fmt: skip
 

@@ -1,23 +1,11 @@
-"""Three calls that the standard library has not: openat2, renameat2, syncfs. man 2 of each; linux/openat2.h, linux/fs.h."""
+"""Two calls that the standard library has not: renameat2, syncfs. man 2 of each; linux/fs.h."""
 
 import ctypes
 import os
-import struct
-from typing import Final
 
-_OPENAT2: Final = 437  # one number on every architecture
-_NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 _NOREPLACE, _EXCHANGE = 1, 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-def open_beneath(root: int, path: str, flags: int = os.O_PATH | os.O_DIRECTORY) -> int:
-    """A descriptor of what lies at `path` below `root`, reached over no link. Raises OSError: ELOOP for a link, EXDEV for a
-    path that leads out."""
-    how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
-    name = ctypes.c_char_p(os.fsencode(path or "."))
-    return _checked(_libc.syscall(ctypes.c_long(_OPENAT2), ctypes.c_int(root), name, how, ctypes.c_size_t(len(how))))
 
 
 def exchange(folder: int, name: str, other: int, other_name: str) -> None:

@@ -15,6 +15,8 @@ from typing import Final
 from agentbox.agents.review.autorun import runs
 from agentbox.agents.review.change import Change, LeftOut, Side
 from agentbox.agents.review.listing import Row
+from agentbox.sandbox.openat2 import open_beneath
+from agentbox.sandbox.opening import folder
 from agentbox.sandbox.usage import MOST_DEPTH
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -156,7 +158,7 @@ class _Comparing:
     def _old(self, row: Row) -> Side:
         if row.kind == "l":
             return Side(kind="link", mode=0, size=len(os.fsencode(row.said)), said=row.said)
-        said = row.said or _hash_if_same(self._workspace / row.path, row)
+        said = row.said or _hash_if_same(self._workspace, row)
         return Side(kind="file", mode=row.mode & MODE, size=row.size, said=said)
 
     def _file(self, name: str, descriptor: int, told: os.stat_result, before: int) -> Side:
@@ -204,10 +206,11 @@ def _is_git(name: str) -> bool:
     return name.casefold().rstrip(". ") in (".git", "git~1")
 
 
-def _hash_if_same(place: Path, row: Row) -> str:
+def _hash_if_same(workspace: Path, row: Row) -> str:
     """The hash of the workspace's file, as long as nobody has touched it since the start; else ""."""
     try:
-        descriptor = os.open(place, _FILE)
+        with folder(str(workspace)) as root:
+            descriptor = open_beneath(root, row.path, _FILE)
     except OSError:
         return ""
     try:

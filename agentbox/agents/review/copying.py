@@ -212,9 +212,10 @@ def _copy(old: int, new: int) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Two folders, the share and how many there are. On stdout: progress as lines, an empty line, `Copied` in the
+    """Descriptors of two folders, the share and how many there are. On stdout: progress as lines, an empty line, `Copied` in the
     interpreter's own serial form, or the number of the error that stopped it."""
-    source, target = (os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for path in argv[:2])
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    source, target = (os.open(".", flags, dir_fd=int(folder)) for folder in argv[:2])  # each share reads on its own
     os.umask(0)
     out = sys.stdout.buffer
 

@@ -10,10 +10,11 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Final
 
 from agentbox.agents.review.copying import GIT, Copier
+from agentbox.sandbox.openat2 import open_beneath
 
 _FILES: Final = (
     *("HEAD", "index", "packed-refs", "shallow", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE"),
@@ -36,12 +37,11 @@ _KEPT: Final[Mapping[str, frozenset[str]]] = {
 _NAME: Final = re.compile(r"[^\x00-\x1f\x7f\"\\]{1,200}")
 _MOST_TEXT: Final = 1 << 20  # bytes of a config, alternates or .git file
 _DEEPEST: Final = 5  # alternates of alternates, as git
-_OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def make(workspace: Path, branch: Path, found: list[str], name: str, email: str) -> tuple[str, ...]:
-    """`found`: paths of the workspace named .git. The folders of objects that the branch borrows, to be granted for
-    reading. What is no repository by itself (a linked worktree, a pointer out of the workspace) is left out: git then
+def make(workspace: int, at: str, branch: int, found: list[str], name: str, email: str) -> tuple[str, ...]:
+    """`workspace`, which lies `at` that path, and `branch` are descriptors, below which no link is followed. `found`: paths
+    of the workspace named .git. The folders of objects that the branch borrows, to be granted for reading. What is no repository by itself (a linked worktree, a pointer out of the workspace) is left out: git then
     finds none there. `name` and `email` of who commits, where the repository names nobody. Raises OSError."""
     borrowed: dict[str, None] = {}
     for path in found:
@@ -49,48 +49,58 @@ def make(workspace: Path, branch: Path, found: list[str], name: str, email: str)
         if place is None:
             continue
         with ExitStack() as opened:
-            source = _open_below(workspace, place, opened)
+            source = _folder(workspace, place, opened)
             if source is None or not _is_repository(source):
                 continue
-            objects = _objects(workspace, workspace / place / "objects")
-            own = branch / place
-            own.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _fill(source, own, objects)
-            depth = "" if place == path else os.path.relpath(branch / PurePosixPath(path).parent, own)
-            (own / "config").write_text(_config(_text(source, "config"), name, email, depth), encoding="utf-8")
+            objects = [str(PurePosixPath(at, one)) for one in _objects(workspace, at, f"{place}/objects")]
+            own = _made(branch, place, opened)
+            _fill(source, own, objects, opened)
+            above = PurePosixPath(path).parent
+            depth = "" if place == path else os.path.relpath(f"/{above}", f"/{place}")
+            _write(own, "config", _config(_text(source, "config"), name, email, depth))
             if place != path:
-                (branch / path).write_text(
-                    f"gitdir: {os.path.relpath(own, (branch / path).parent)}\n", encoding="utf-8"
-                )
+                beside = _made(branch, str(above), opened)
+                _write(beside, GIT, f"gitdir: {os.path.relpath(f'/{place}', f'/{above}')}\n")
             borrowed |= dict.fromkeys(objects)
     return tuple(borrowed)
 
 
-def _place(workspace: Path, path: str) -> str | None:
+def _place(workspace: int, path: str) -> str | None:
     """Where the repository of that .git lies, below the workspace: itself, or what a file named .git points at."""
-    told = (workspace / path).lstat()
-    if stat.S_ISDIR(told.st_mode):
-        return path
-    if not stat.S_ISREG(told.st_mode) or told.st_size > _MOST_TEXT:
-        return None
-    word, _, leads = (workspace / path).read_text(encoding="utf-8", errors="surrogateescape").strip().partition(" ")
+    with ExitStack() as opened:
+        if _folder(workspace, path, opened) is not None:
+            return path
+    word, _, leads = _text(workspace, path).strip().partition(" ")
     if word != "gitdir:" or not leads or leads.startswith("/"):
         return None
     meant = os.path.normpath(PurePosixPath(path).parent / leads)
     return meant if not meant.startswith("..") and GIT in PurePosixPath(meant).parts else None
 
 
-def _open_below(workspace: Path, place: str, opened: ExitStack) -> int | None:
+def _folder(root: int, path: str, opened: ExitStack) -> int | None:
     """A descriptor of that folder, reached over no link. None when it is no such folder."""
-    here = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    opened.callback(os.close, here)
-    for part in PurePosixPath(place).parts:
-        try:
-            here = os.open(part, _OPEN | os.O_DIRECTORY, dir_fd=here)
-        except OSError:
-            return None
-        opened.callback(os.close, here)
-    return here
+    try:
+        found = open_beneath(root, path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return None
+    opened.callback(os.close, found)
+    return found
+
+
+def _made(root: int, path: str, opened: ExitStack) -> int:
+    """The same, of a folder that is made where it is missing. Raises OSError for anything else in its place."""
+    for part in PurePosixPath(path).parts:
+        with suppress(FileExistsError):
+            os.mkdir(part, 0o700, dir_fd=root)
+        root = open_beneath(root, part, os.O_RDONLY | os.O_DIRECTORY)
+        opened.callback(os.close, root)
+    return root
+
+
+def _write(folder: int, name: str, data: bytes | str) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, 0o666, dir_fd=folder), "wb") as stream:
+        stream.write(os.fsencode(data))
 
 
 def _is_repository(source: int) -> bool:
@@ -110,56 +120,43 @@ def _exists(source: int, name: str) -> bool:
     return True
 
 
-def _objects(workspace: Path, first: Path) -> list[str]:
-    """The folder of objects, and those that it borrows from in turn, as far as they lie in the workspace."""
-    found, ahead = [str(first)], [first]
+def _objects(workspace: int, at: str, first: str) -> list[str]:
+    """The folder of objects, and those that it borrows from in turn, as far as they lie in the workspace: paths there."""
+    found, ahead = [first], [first]
     for _ in range(_DEEPEST):
-        ahead = [one for folder in ahead for one in _alternates(folder) if str(one) not in found]
-        ahead = [one for one in ahead if one.is_relative_to(workspace) and one.is_dir() and one.resolve() == one]
-        found += map(str, ahead)
+        ahead = [one for folder in ahead for one in _alternates(workspace, at, folder) if one not in found]
+        with ExitStack() as opened:
+            ahead = [one for one in ahead if _folder(workspace, one, opened) is not None]
+        found += ahead
     return found
 
 
-def _alternates(folder: Path) -> Iterator[Path]:
-    with suppress(OSError), ExitStack() as opened:
-        place = os.open(folder / "info", _OPEN | os.O_DIRECTORY)
-        opened.callback(os.close, place)
-        for line in _text(place, "alternates").splitlines():
-            if line and not line.startswith("#"):
-                yield Path(os.path.normpath(folder / line))
+def _alternates(workspace: int, at: str, folder: str) -> Iterator[str]:
+    for line in _text(workspace, f"{folder}/info/alternates").splitlines():
+        if line and not line.startswith("#"):
+            meant = PurePosixPath(os.path.normpath(PurePosixPath(at, folder, line)))
+            if meant.is_relative_to(at):
+                yield str(meant.relative_to(at))
 
 
-def _fill(source: int, own: Path, objects: list[str]) -> None:
-    for folder in ("info", "objects/info", "objects/pack", "refs"):
-        (own / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+def _fill(source: int, own: int, objects: list[str], opened: ExitStack) -> None:
+    info, borrowed, _, _ = (_made(own, folder, opened) for folder in ("info", "objects/info", "objects/pack", "refs"))
     with os.scandir(source) as entries:
         shared = [one.name for one in entries if _SHARED_INDEX.fullmatch(one.name)]
     for name in (*_FILES, *shared):
         data = _bytes(source, name)
         if data is not None:
-            (own / name).write_bytes(data)
+            _write(info if name.startswith("info/") else own, PurePosixPath(name).name, data)
     for name in _FOLDERS:
-        _copy_folder(source, name, own)
-    (own / "objects/info/alternates").write_text("".join(f"{one}\n" for one in objects), "utf-8", "surrogateescape")
+        if (old := _folder(source, name, opened)) is not None:
+            Copier(old, _made(own, name, opened)).copy()
+    _write(borrowed, "alternates", "".join(f"{one}\n" for one in objects))
 
 
-def _copy_folder(source: int, name: str, own: Path) -> None:
-    with ExitStack() as opened:
-        try:
-            old = os.open(name, _OPEN | os.O_DIRECTORY, dir_fd=source)
-        except OSError:
-            return
-        opened.callback(os.close, old)
-        (own / name).mkdir(mode=0o700, exist_ok=True)
-        new = os.open(own / name, _OPEN | os.O_DIRECTORY)
-        opened.callback(os.close, new)
-        Copier(old, new).copy()
-
-
-def _bytes(source: int, name: str, most: int = 1 << 30) -> bytes | None:
-    """None when that is no file that can be read, or is larger. Follows no link in the last place."""
+def _bytes(source: int, path: str, most: int = 1 << 30) -> bytes | None:
+    """None when that is no file that can be read, or is larger, or when a link leads there."""
     try:
-        descriptor = os.open(name, _OPEN | os.O_NONBLOCK, dir_fd=source)
+        descriptor = open_beneath(source, path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return None
     with os.fdopen(descriptor, "rb") as stream:
@@ -167,8 +164,8 @@ def _bytes(source: int, name: str, most: int = 1 << 30) -> bytes | None:
         return stream.read() if stat.S_ISREG(told.st_mode) and told.st_size <= most else None
 
 
-def _text(source: int, name: str) -> str:
-    return (_bytes(source, name, _MOST_TEXT) or b"").decode("utf-8", "surrogateescape")
+def _text(source: int, path: str) -> str:
+    return (_bytes(source, path, _MOST_TEXT) or b"").decode("utf-8", "surrogateescape")
 
 
 def _config(theirs: str, name: str, email: str, worktree: str) -> str:

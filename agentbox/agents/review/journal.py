@@ -9,6 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Literal, Self
 
 from agentbox.agents.review import calls
+from agentbox.sandbox.openat2 import open_beneath
+from agentbox.sandbox.opening import open_folder
 from agentbox.supervision.files import read_json, replace, sync_folder
 
 Phase = Literal["staging", "swapping", "done"]
@@ -68,7 +70,7 @@ def recover(path: Path) -> Phase | None:
     journal = Journal.read(path)
     if journal is None:
         return None
-    root = os.open(journal.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    root = open_folder(journal.workspace)
     try:
         undo(root, journal)
         tidy(root, journal)
@@ -135,7 +137,7 @@ def _take_out(root: int, staging: int, number: str, step: Step) -> None:
 def parent(root: int, path: str) -> Iterator[tuple[int, str]]:
     """The folder that holds the path, and the name there; reached over no link. Raises OSError."""
     above, name = PurePosixPath(path).parent, PurePosixPath(path).name
-    descriptor = calls.open_beneath(root, str(above))
+    descriptor = open_beneath(root, str(above))
     try:
         yield descriptor, name
     finally:

@@ -13,6 +13,7 @@ from agentbox.agents.review.compare import opened
 from agentbox.agents.review.journal import FOLDER, parent
 from agentbox.agents.review.shown import MOST_BYTES, diff, visible
 from agentbox.agents.review.taking import side
+from agentbox.sandbox.opening import open_folder
 
 MOST_ON_A_PAGE: Final = 1_000
 MOST_DIFF: Final = 64 << 10  # characters of one file's diff
@@ -53,7 +54,8 @@ class _Places:
         self._paths = (sealed, workspace)
 
     def __enter__(self) -> "_Places":
-        self.sealed, self.workspace = (os.open(path, FOLDER) for path in self._paths)
+        self.sealed = os.open(self._paths[0], FOLDER)
+        self.workspace = open_folder(str(self._paths[1]))
         return self
 
     def __exit__(self, *_: object) -> None:

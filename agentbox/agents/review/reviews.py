@@ -20,7 +20,7 @@ from agentbox.adapters.errors import (
     ValidationError,
 )
 from agentbox.agents import home
-from agentbox.agents.confinement import closed
+from agentbox.agents.confinement import closed, in_box
 from agentbox.agents.entry import Entry
 from agentbox.agents.review import branch, journal, listing, pages
 from agentbox.agents.review.branch import WORK, Branch, Told
@@ -30,6 +30,7 @@ from agentbox.agents.review.shown import visible
 from agentbox.agents.review.taking import Conflicts, Taker
 from agentbox.agents.store import Happening
 from agentbox.manifest.profiles import UNRESTRICTED
+from agentbox.sandbox.opening import Boundary
 from agentbox.settings import Paths
 from agentbox.supervision.files import read_json, replace
 
@@ -80,23 +81,19 @@ class Reviews:
                 log.error("a branch is kept as it is", agent_id=agent_id, reason=str(error))
 
     async def branch_of(self, entry: Entry, folder: Path, told: Told) -> Branch | None:
-        """Where that agent works: a copy of `folder`, made at its first start. None for one that works in the workspace
-        itself, or not at all.
+        """Where that agent works: a copy of `folder`, made at its first start; no link is followed that agents may have
+        put there. None for one that works in the workspace itself, or not at all.
 
         Raises SpawnError (stage branch).
         """
         if not works_in_branch(entry):
             return None
-        workspace = await asyncio.to_thread(folder.resolve)
-        place = home.of_agent(self._paths, entry.agent_id)
-        if any(Path(one).is_relative_to(workspace) for one in closed(self._paths)):
-            raise SpawnError(
-                f"cannot start {entry.spec.name}: its workspace would show what is the control plane's", stage="branch"
-            )
+        place = in_box(self._paths, home.of_agent(self._paths, entry.agent_id))
+        start, limit = self._at(entry.agent_id, _START), Boundary(closed=closed(self._paths))
         who = (entry.spec.name, f"{entry.agent_id}@agentbox.invalid")
         try:
             await asyncio.to_thread(self._unseal, entry.agent_id, place)
-            return await asyncio.to_thread(branch.make, workspace, place, self._at(entry.agent_id, _START), who, told)
+            return await asyncio.to_thread(branch.make, folder, place, start, who, told, limit)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             raise SpawnError(f"cannot copy the workspace for {entry.spec.name}: {why}", stage="branch") from error
@@ -204,7 +201,7 @@ class Reviews:
         if not sealed.is_dir():
             return None
         start = listing.read(self._at(agent_id, _START))
-        workspace = self._paths.workspace.resolve() if start is None else Path(start.workspace)
+        workspace = in_box(self._paths, self._paths.workspace) if start is None else Path(start.workspace)
         found = compare(sealed, workspace, {} if start is None else start.rows)
         if not found.changes:
             return None

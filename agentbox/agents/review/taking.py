@@ -18,6 +18,8 @@ from agentbox.agents.review.change import Change, Review, Side
 from agentbox.agents.review.compare import MODE, OF_OTHERS, hash_of, opened
 from agentbox.agents.review.copying import STAGING
 from agentbox.agents.review.journal import FOLDER, Journal, Step, forget, inode, parent, tidy, undo
+from agentbox.sandbox.openat2 import open_beneath
+from agentbox.sandbox.opening import open_folder
 
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _STEP: Final = 1 << 20
@@ -40,7 +42,7 @@ class Taker:
     ) -> None:
         self._path, self._step = journal, step
         self._review = review
-        self._root = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._root = open_folder(str(workspace))
         self._sealed = os.open(sealed, FOLDER)
         self._journal = Journal(workspace=str(workspace), staging=f"{STAGING}{review.agent_id}-{secrets.token_hex(4)}")
         self._changes: list[Change] = []  # those that are not there yet; the place of each is that of its step
@@ -120,13 +122,13 @@ class Taker:
                 self._journal.made.append(folder)
         for folder in sorted(self._review.emptied):
             if self._is_folder(folder):
-                descriptor = calls.open_beneath(self._root, folder)
+                descriptor = open_beneath(self._root, folder)
                 self._journal.emptied.append((folder, stat.S_IMODE(os.fstat(descriptor).st_mode)))
                 os.close(descriptor)
 
     def _is_folder(self, path: str) -> bool:
         try:
-            os.close(calls.open_beneath(self._root, path))
+            os.close(open_beneath(self._root, path))
         except OSError:
             return False
         return True
@@ -207,7 +209,7 @@ class Taker:
         self._step()
 
     def _make(self, folder: str) -> None:
-        descriptor = calls.open_beneath(self._sealed, folder)
+        descriptor = open_beneath(self._sealed, folder)
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o777 & ~OF_OTHERS
         os.close(descriptor)
         try:

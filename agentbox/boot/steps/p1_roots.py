@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agentbox.boot.context import Context
 from agentbox.boot.errors import BootError
+from agentbox.supervision.files import probe_file
 from agentbox.supervision.shutdown import lock_state
 
 PHASE, BUDGET_MS = "1", 40
@@ -32,16 +33,11 @@ def run(context: Context) -> None:
 def prove_writable(folder: Path) -> int:
     """Write, sync, read back, unlink; returns the free bytes. Raises OSError, or Full."""
     folder.mkdir(parents=True, exist_ok=True)
-    probe = folder / f".agentbox-root-probe-{os.getpid()}"
-    descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
+    with probe_file(folder) as descriptor:
         os.write(descriptor, _PROBE)
         os.fsync(descriptor)
         if os.pread(descriptor, len(_PROBE), 0) != _PROBE:
             raise OSError(errno.EIO, "what was written could not be read back")
-    finally:
-        os.close(descriptor)
-        probe.unlink()
     room = os.statvfs(folder)
     free, needed = room.f_bavail * room.f_frsize, min(ROOM, room.f_blocks * room.f_frsize // 4)
     if free < needed:

@@ -10,6 +10,7 @@ from agentbox.plan.model import Plan
 from agentbox.probes.in_thread import InThread
 from agentbox.probes.requirement import Requirement, Wake
 from agentbox.settings import Paths
+from agentbox.supervision.files import probe_file
 
 _PROBE = b"agentbox readiness probe\n"
 
@@ -51,15 +52,10 @@ class PathsRequirement(Requirement):
 
 def takes_write(folder: Path) -> bool:
     """Write, read back, unlink. No sync: this runs for ever."""
-    probe = folder / f".agentbox-ready-probe-{os.getpid()}"
     try:
-        descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
+        with probe_file(folder) as descriptor:
             written = os.write(descriptor, _PROBE)
             return os.pread(descriptor, written, 0) == _PROBE
-        finally:
-            os.close(descriptor)
-            probe.unlink()
     except OSError:
         return False
 

@@ -51,7 +51,7 @@ class Desk:
         self._handlers["rt_sigaction"] = Handlers(listener).install
         scheduling = Scheduling(listener)
         self._handlers |= {"sched_setscheduler": scheduling.policy, "sched_setparam": scheduling.priority}
-        attributes = Attributes(listener, Paths(listener, confinement.grants))
+        attributes = Attributes(listener, Paths(listener, confinement.grants, confinement.boundary))
         self._handlers |= {call: getattr(attributes, name) for call, name in CALLS.items()}
         buffers = Buffers(memory)
         sockets, ports = Sockets(listener, buffers, self._unwatch), Ports(confinement, locks)

@@ -4,42 +4,43 @@ What is checked is the descriptor that is used afterwards: a link or folder that
 linux/openat2.h, linux/fcntl.h.
 """
 
-import ctypes
 import errno
 import os
 import re
-import struct
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from agentbox.sandbox.answers.listener import Listener, Notice
 from agentbox.sandbox.landlock import Grant
+from agentbox.sandbox.openat2 import NO_MAGICLINKS, openat2
+from agentbox.sandbox.opening import UNBOUNDED, Boundary, Opener
 
 NOFOLLOW: Final = 0x100  # AT_SYMLINK_NOFOLLOW
 EMPTY: Final = 0x1000  # AT_EMPTY_PATH
 HERE: Final = -100  # AT_FDCWD
-_OPENAT2: Final = 437  # on every architecture
-_NO_MAGIC: Final = 0x02  # RESOLVE_NO_MAGICLINKS: /proc/self would be this process's
 _LONGEST: Final = 4096  # PATH_MAX
 _DESCRIPTOR: Final = re.compile(rb"/proc/(?:self|thread-self)/fd/([0-9]{1,9})")  # how libraries name one of their own
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
 
 class Paths:
-    """`grants` of the agent: those that let it write are where attributes may be changed."""
+    """`grants` of the agent: those that let it write are where attributes may be changed. They are opened as its rules are,
+    within the same `boundary`."""
 
-    def __init__(self, listener: Listener, grants: Iterable[Grant]) -> None:
+    def __init__(self, listener: Listener, grants: Iterable[Grant], boundary: Boundary = UNBOUNDED) -> None:
         self._listener = listener
         # A device is nobody's to change, though all may write to it.
         writable = [
             grant for grant in grants if ("w" in grant.letters and "d" not in grant.letters) or grant.path == "/"
         ]
-        self._folders = tuple(
-            os.fsencode(os.path.realpath(grant.path)).rstrip(b"/") + b"/" for grant in writable if grant.below
-        )
-        self._files = frozenset(os.fsencode(os.path.realpath(grant.path)) for grant in writable)
+        found: dict[bytes, bool] = {}
+        with Opener(boundary) as opener:
+            for grant in writable:
+                with suppress(OSError):  # it granted nothing either
+                    place = os.fsencode(opener.open(grant.path).path)
+                    found[place] = found.get(place, False) or grant.below
+        self._folders = tuple(place.rstrip(b"/") + b"/" for place, below in found.items() if below)
+        self._files = frozenset(found)
 
     @contextmanager
     def named(self, notice: Notice, at: int, address: int, flags: int = 0, *, held: bool = False) -> Iterator[int]:
@@ -75,12 +76,12 @@ class Paths:
             return _theirs(notice, int(own[1]))
         if not path:
             return _theirs(notice, at)
-        wanted = os.O_PATH | os.O_CLOEXEC | (os.O_NOFOLLOW if flags & NOFOLLOW else 0)
+        wanted = os.O_PATH | (os.O_NOFOLLOW if flags & NOFOLLOW else 0)
         if path.startswith(b"/"):
-            return _openat2(HERE, path, wanted)
+            return openat2(HERE, path, wanted, NO_MAGICLINKS)  # /proc/self would be this process's
         folder = _theirs(notice, at)
         try:
-            return _openat2(folder, path, wanted)
+            return openat2(folder, path, wanted, NO_MAGICLINKS)
         finally:
             os.close(folder)
 
@@ -97,12 +98,3 @@ def _theirs(notice: Notice, number: int) -> int:
         return os.open(f"/proc/{notice.pid}/{name}", os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError as error:
         raise OSError(errno.EBADF, "no such descriptor") from error
-
-
-def _openat2(folder: int, path: bytes, flags: int) -> int:
-    how = struct.pack("=QQQ", flags, 0, _NO_MAGIC)
-    made: int = _libc.syscall(ctypes.c_long(_OPENAT2), ctypes.c_long(folder), path, how, ctypes.c_long(len(how)))
-    if made < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return made

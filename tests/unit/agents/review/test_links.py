@@ -1,0 +1,108 @@
+"""What a review opens and copies, it opens over no link: not even one that comes between two looks."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentbox.agents.review import branch
+from agentbox.agents.review.pages import page
+from tests.unit.agents.review_desk import Desk
+
+WHO = ("worker", "worker@agentbox.invalid")
+
+
+def repository(folder: Path) -> None:
+    """As little as git takes for one."""
+    (folder / "objects/info").mkdir(parents=True)
+    (folder / "refs").mkdir()
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+
+
+def copied_then(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
+    """`change` happens after the files were copied, and before the repositories are."""
+    copy = branch._copy
+
+    def then(*words: Any) -> Any:
+        found = copy(*words)
+        change()
+        return found
+
+    monkeypatch.setattr(branch, "_copy", then)
+
+
+def test_a_workspace_that_became_a_link_is_not_written(tmp_path: Path) -> None:
+    """Neither taken into nor shown: the review was made of another folder."""
+    desk = Desk(tmp_path)
+    (desk.begin() / "new").write_text("x")
+    review = desk.review()
+    target = tmp_path / "target"
+    target.mkdir()
+    desk.workspace.rename(tmp_path / "moved")
+    desk.workspace.symlink_to(target)
+    with pytest.raises(OSError, match="is a link"):
+        desk.take(review)
+    with pytest.raises(OSError, match="is a link"):
+        page(replace(review, workspace=str(desk.workspace)), desk.work, 0, 10)
+    assert sorted(target.iterdir()) == []
+
+
+def test_a_folder_that_was_a_link_is_not_written_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link was copied; then it is a folder with a repository, whose copy would land where the link leads."""
+    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    (workspace / "p").mkdir(parents=True)
+    outside.mkdir()
+    (workspace / "sub").symlink_to(outside)
+    (workspace / "p/.git").write_text("gitdir: ../sub/.git/modules/x\n")
+
+    def flip() -> None:
+        (workspace / "sub").unlink()
+        repository(workspace / "sub/.git/modules/x")
+
+    copied_then(monkeypatch, flip)
+    with pytest.raises(OSError):
+        branch.make(workspace, tmp_path / "branch", tmp_path / "start.jsonl", WHO)
+    assert sorted(outside.iterdir()) == []
+    assert not (tmp_path / "start.jsonl").exists()
+
+
+@pytest.mark.parametrize("part", ["objects/info", "info"])
+def test_no_part_of_a_repository_is_read_through_a_link(tmp_path: Path, part: str) -> None:
+    """A folder on the way to a file of it may be a link as well as the file."""
+    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    repository(workspace / ".git")
+    (workspace / "lent/objects").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "exclude").write_text("secret")
+    (outside / "alternates").write_text(f"{workspace}/lent/objects\n")
+    if part == "objects/info":
+        (workspace / ".git/objects/info").rmdir()
+    (workspace / ".git" / part).symlink_to(outside)
+    made = branch.make(workspace, tmp_path / "branch", tmp_path / "start.jsonl", WHO)
+    assert made.objects == (f"{workspace}/.git/objects",)
+    assert not (made.work / ".git/info/exclude").exists()
+
+
+@pytest.mark.parametrize("few", [branch.FEW, 0], ids=["one thread", "several programs"])
+def test_the_source_that_is_copied_is_the_one_that_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """Its name may mean another folder a moment later."""
+    monkeypatch.setattr(branch, "FEW", few)
+    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    workspace.mkdir()
+    outside.mkdir()
+    (workspace / "mine").touch()
+    (outside / "secret").touch()
+    count = branch._few
+
+    def then_swap(source: Any) -> bool:
+        answer = count(source)
+        workspace.rename(tmp_path / "moved")
+        workspace.symlink_to(outside)
+        return answer
+
+    monkeypatch.setattr(branch, "_few", then_swap)
+    made = branch.make(workspace, tmp_path / "branch", tmp_path / "start.jsonl", WHO)
+    assert [one.name for one in made.work.iterdir()] == ["mine"]

@@ -1,0 +1,179 @@
+"""What a grant names is opened over no planted link, and nothing of a closed place is."""
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from agentbox.agents.review import calls
+from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.landlock import Grant, ruleset
+from agentbox.sandbox.opening import Boundary, Opener, Refused, settled
+from agentbox.testing.confined import answer
+
+RACE_SECONDS = 1.0
+
+
+def opened(path: Path | str, boundary: Boundary) -> tuple[int, int]:
+    with Opener(boundary) as opener:
+        told = os.fstat(opener.open(str(path)).descriptor)
+    return told.st_dev, told.st_ino
+
+
+def identity(path: Path) -> tuple[int, int]:
+    told = path.lstat()
+    return told.st_dev, told.st_ino
+
+
+@pytest.mark.parametrize("leads", ["{0}/real", "real", "../closed", "{0}/none"])
+@pytest.mark.parametrize("below", ["", "/file"])
+def test_no_link_of_an_agent_is_followed(tmp_path: Path, leads: str, below: str) -> None:
+    """At the end or on the way, absolute or relative, wherever it leads."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(leads.format(tmp_path))
+    with pytest.raises(Refused, match="link' is a link"):
+        opened(f"{tmp_path}/link{below}", Boundary())
+
+
+def test_the_systems_links_are_followed(tmp_path: Path) -> None:
+    """Into what they lead to, but for a link that an agent put on their way, and not where somebody writes."""
+    system, work = tmp_path / "system", tmp_path / "work"
+    for folder in (system / "bin", work):
+        folder.mkdir(parents=True)
+    (system / "bin/tool-1").touch()
+    (system / "bin/tool").symlink_to("tool-1")
+    (system / "sbin").symlink_to("bin/../bin")
+    (system / "out").symlink_to(work)
+    (work / "planted").symlink_to(system / "bin")
+    boundary = Boundary(linked=(str(system),))
+    assert opened(system / "sbin/tool", boundary) == identity(system / "bin/tool-1")
+    assert opened(system / "out", boundary) == identity(work)
+    with pytest.raises(Refused, match="planted' is a link"):
+        opened(system / "out/planted/tool", boundary)
+    with pytest.raises(Refused, match="tool' is a link"):
+        opened(system / "bin/tool", Boundary(linked=(str(system),), written=(str(system / "bin"),)))
+
+
+def test_links_that_lead_to_each_other_end(tmp_path: Path) -> None:
+    """As the kernel ends them."""
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    with pytest.raises(OSError, match="is a link") as caught:
+        opened(tmp_path / "one", Boundary(linked=(str(tmp_path),)))
+    assert caught.value.errno == errno.ELOOP
+
+
+def test_a_closed_place_is_known_by_what_it_is(tmp_path: Path) -> None:
+    """Itself, what lies in it and what it lies in, also by another name; the agent's own in it is open."""
+    state = tmp_path / "box/state"
+    own = state / "branches/one"
+    own.mkdir(parents=True)
+    (state / "key").touch()
+    (own / "file").touch()
+    (state / "branches/one-else").mkdir()
+    (tmp_path / "system").mkdir()
+    (tmp_path / "system/alias").symlink_to(state)
+    boundary = Boundary(closed=(str(state),), own=(str(own),), linked=(str(tmp_path / "system"),))
+    for path in (
+        *("/", tmp_path, state.parent, state, state / "key", state / "branches", state / "branches/one-else"),
+        *(tmp_path / "system/alias", tmp_path / "system/alias/key", own / "../one-else"),
+    ):
+        with pytest.raises(Refused, match="the control plane's"):
+            opened(path, boundary)
+    assert opened(own / "file", boundary) == identity(own / "file")
+    assert opened(tmp_path / "system/alias/branches/one", boundary) == identity(own)
+    assert opened(tmp_path / "system", boundary) == identity(tmp_path / "system")
+
+
+def test_a_closed_place_that_moved_is_still_closed(tmp_path: Path) -> None:
+    """Its name says nothing: the same folder under another one is refused by device and inode."""
+    state = tmp_path / "state"
+    (state / "in").mkdir(parents=True)
+    boundary = Boundary(closed=(str(state),))
+    with Opener(boundary) as opener:
+        state.rename(tmp_path / "moved")
+        for path in (tmp_path / "moved", tmp_path / "moved/in"):
+            with pytest.raises(Refused, match="the control plane's"):
+                opener.open(str(path))
+
+
+@contextmanager
+def flipping(one: Path, other: Path) -> Iterator[None]:
+    """Two entries change places all the time, each at once."""
+    over = threading.Event()
+    above = os.open(one.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+    def flip() -> None:
+        while not over.is_set():
+            calls.exchange(above, one.name, above, other.name)
+
+    thread = threading.Thread(target=flip)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        os.close(above)
+
+
+def test_a_link_that_flips_is_never_opened(tmp_path: Path) -> None:
+    """(d) While `objects` changes places with a link, what is opened is the folder or nothing."""
+    work, secret = tmp_path / "work", tmp_path / "secret"
+    for folder in (work / "objects/in", secret / "in"):
+        folder.mkdir(parents=True)
+    (work / "link").symlink_to(secret)
+    wanted, found, refused = identity(work / "objects/in"), set(), 0
+    with flipping(work / "objects", work / "link"):
+        until = time.monotonic() + RACE_SECONDS
+        while time.monotonic() < until:
+            try:
+                found.add(opened(work / "objects/in", Boundary()))
+            except Refused:
+                refused += 1
+    assert found == {wanted}
+    assert refused
+
+
+def test_a_grant_of_a_link_ends_the_start(tmp_path: Path) -> None:
+    """Nothing is confined halfway: no ruleset comes of it. What is not there grants nothing, as ever."""
+    (tmp_path / "link").symlink_to("/etc")
+    with pytest.raises(Refused):
+        ruleset([Grant(str(tmp_path / "link"), "r")], (), 6)
+    os.close(ruleset([Grant(str(tmp_path / "none"), "r")], (), 6))
+
+
+def test_attributes_are_no_way_round(tmp_path: Path) -> None:
+    """A link in place of a folder that may be written lets nobody change modes where it leads."""
+    work, state = tmp_path / "work", tmp_path / "state"
+    for folder in (work / "out", state):
+        folder.mkdir(parents=True)
+    (state / "key").touch(mode=0o600)
+    grants = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc"))
+    confinement = Confinement(grants=(*grants, Grant(str(work), "rlwm"), Grant(str(work / "out"), "rlwm")))
+    script = """
+out, state = sys.argv[1:]
+os.rmdir(out); os.symlink(state, out)
+said(key=tried(lambda: os.chmod(out + "/key", 0o644)), folder=tried(lambda: os.chmod(out, 0o755)))
+"""
+    found = answer(script, confinement, str(work / "out"), str(state))
+    assert found == {"key": "EPERM", "folder": "EPERM"}
+    assert (state / "key").stat().st_mode & 0o777 == 0o600
+
+
+def test_only_the_boxs_own_links_are_settled(tmp_path: Path) -> None:
+    """A project in place of the workspace; what lies below stays as it is written."""
+    project, box = tmp_path / "project", tmp_path / "box"
+    project.mkdir()
+    box.mkdir()
+    (box / "workspace").symlink_to(project)
+    (project / "proj").symlink_to("/etc")
+    roots = (str(box), str(box / "workspace"))
+    assert settled(f"{box}/workspace/proj", roots) == f"{project}/proj"
+    assert settled(f"{box}/workspace", roots) == str(project)
+    assert settled("/usr/bin/python3", roots) == "/usr/bin/python3"

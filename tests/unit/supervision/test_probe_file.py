@@ -1,0 +1,38 @@
+"""What the box writes into a folder of agents, to find out whether it can, follows no link that waits there."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentbox.boot.confine import writable
+from agentbox.boot.steps.p1_roots import prove_writable
+from agentbox.probes.requirements.paths import takes_write
+from agentbox.supervision.files import probe_file
+
+NAMES = ("ready-probe", "root-probe", "probe")
+
+
+@pytest.mark.parametrize("probe", [takes_write, prove_writable, writable])
+def test_a_link_that_waits_is_not_written_through(tmp_path: Path, probe: Callable[[Path], object]) -> None:
+    """Its target keeps its bytes and the folder is told to be what it is."""
+    workspace, target = tmp_path / "workspace", tmp_path / "token"
+    workspace.mkdir()
+    target.write_text("secret")
+    for name in NAMES:
+        (workspace / f".agentbox-{name}-{os.getpid()}").symlink_to(target)
+    assert probe(workspace)
+    assert target.read_text() == "secret"
+    assert len(list(workspace.iterdir())) == len(NAMES)
+
+
+def test_a_name_that_is_taken_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even by somebody who guessed it."""
+    monkeypatch.setattr(os, "urandom", bytes)
+    target = tmp_path / "token"
+    target.write_text("secret")
+    (tmp_path / f".agentbox-probe-{bytes(8).hex()}").symlink_to(target)
+    with pytest.raises(FileExistsError), probe_file(tmp_path):
+        pass
+    assert target.read_text() == "secret"
