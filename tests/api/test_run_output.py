@@ -97,3 +97,18 @@ def test_lost_output_is_told(box: ApiBox, client: BoxClient) -> None:
     done = agentbox(box, "task", "logs", task_id)
     assert len(done.stdout) < 8 * MIB
     assert b"some of the output is missing" in done.stderr
+
+
+def test_every_byte_arrives_across_a_killed_api(own_box: Callable[..., ApiBox]) -> None:
+    """The reader goes on where its connection broke; the command waited for it."""
+    box, size = own_box(), 12 * MIB
+    with subprocess.Popen(
+        command(box, "--quiet", "run", "--", *counted(size)), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stdout is not None
+        begun = running.stdout.read(MIB)
+        box.kill()
+        box.start()
+        out, said = running.communicate(timeout=60)
+    assert (running.returncode, len(begun + out), said) == (0, size, b"")
+    assert hashlib.sha256(begun + out).hexdigest() == digest(size)

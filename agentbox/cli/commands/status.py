@@ -130,7 +130,13 @@ def _drift(cli: Cli, record: BoxRecord) -> list[str]:
 
 def _for_people(cli: Cli, found: dict[str, Any]) -> None:
     for key, value in found.items():
-        shown = (", ".join(map(str, value)) or "none") if isinstance(value, list) else value if value != "" else "-"
+        shown = (
+            (", ".join(map(str, value)) or "none")
+            if isinstance(value, list)
+            else value
+            if value not in ("", None)
+            else "-"
+        )
         cli.out.line(f"{key.replace('_', ' '):<19} {shown}")
     if found.get("drift"):
         cli.out.line(f"{'':<19} run ./agentbox.sh up to bring the box to the manifest")

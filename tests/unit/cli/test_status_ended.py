@@ -1,0 +1,43 @@
+"""What `status` says of a box that does not run: how it ended, and what to do."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agentbox.cli.commands.status import _ended
+from agentbox.engine.base import Running
+from agentbox.engine.process import Process
+from agentbox.engine.state import BoxRecord
+
+STOPPED = '{"event":"BootstrapStarted"}\n{"event":"ShutdownCompleted","drained_ms":100,"tasks_ended":["a"]}\n'
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> BoxRecord:
+    """Of a process-engine box whose first process is gone, without a last word."""
+    (tmp_path / "boot.log").write_text('{"event":"BootstrapStarted"}\n')
+    with subprocess.Popen(["true"]) as ended:
+        pid = ended.pid
+    return BoxRecord(engine="process", name="gone", api_url="", root=str(tmp_path), pid=pid, start_ticks=1)
+
+
+def test_a_killed_box_has_no_exit_code(record: BoxRecord) -> None:
+    """Nobody learned it; the first process was killed, and `up` boots the box again."""
+    found = _ended(Process(), record, Process().inspect(record))
+    assert (found["state"], found["exit_code"]) == ("exited", None)
+    assert "was killed" in found["why"]
+    assert "agentbox.sh up" in found["fix"]
+
+
+def test_a_box_that_was_stopped_says_so(record: BoxRecord) -> None:
+    """With the task that ended."""
+    (Path(record.root) / "boot.log").write_text(STOPPED)
+    assert "clean, drained in 0.1 s, ended a" in _ended(Process(), record, Process().inspect(record))["why"]
+
+
+def test_an_engine_that_gave_up_is_named(record: BoxRecord) -> None:
+    """How often it started the box again, and that `up` counts anew."""
+    found = _ended(Process(), record, Running("exited", 137, 5))
+    assert "5 times, its limit" in found["why"]
+    assert "counts from 0 again" in found["fix"]
