@@ -3,9 +3,8 @@
 import ast
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CEILING = 300
@@ -31,13 +30,32 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+def each(paths: list[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """One test of all of these files, which names every file that the check fails on."""
+
+    def of(check: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            offenders = {}
+            for path in paths:
+                try:
+                    check(path)
+                except AssertionError as error:
+                    offenders[name_of(path)] = str(error)
+            assert not offenders, "\n".join(f"{name}: {why}" for name, why in offenders.items())
+
+        test.__name__, test.__doc__ = check.__name__, check.__doc__
+        return test
+
+    return of
+
+
 def test_there_is_something_to_check() -> None:
     """The lists that the other checks walk are not empty."""
     assert len(SOURCES) > 50
     assert len(TESTS) > 20
 
 
-@pytest.mark.parametrize("path", SOURCES + TESTS + tracked("nix/**.nix", "nix/*.nix", "*.sh", "flake.nix"), ids=name_of)
+@each(SOURCES + TESTS + tracked("nix/**.nix", "nix/*.nix", "*.sh", "flake.nix"))
 def test_files_can_be_read_in_one_sitting(path: Path) -> None:
     """No file is longer than 300 lines unless it is excused by name, and an excuse that is not needed is removed."""
     too_long = len(path.read_text().splitlines()) > CEILING
@@ -56,7 +74,7 @@ def test_most_files_are_short() -> None:
     assert lengths[len(lengths) // 2] <= MEDIAN
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+@each(SOURCES)
 def test_only_settings_reads_the_environment(path: Path) -> None:
     """`os.environ` and `os.getenv` stand in agentbox/settings.py and nowhere else."""
     if name_of(path) != "agentbox/settings.py":
@@ -70,7 +88,7 @@ def test_only_settings_reads_the_environment(path: Path) -> None:
         assert not imported & {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if p.name == "__init__.py"], ids=name_of)
+@each([p for p in SOURCES if p.name == "__init__.py"])
 def test_package_files_only_re_export(path: Path) -> None:
     """`__init__.py` holds a docstring, imports and `__all__`, and no code."""
     allowed = (ast.Import, ast.ImportFrom, ast.Expr, ast.Assign, ast.AnnAssign, ast.If)
@@ -81,7 +99,7 @@ def test_package_files_only_re_export(path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+@each(SOURCES)
 def test_no_failure_is_hidden(path: Path) -> None:
     """No bare `except`, no `except Exception: pass`, no `suppress(Exception)`, no `NotImplementedError` as a stub."""
     for node in ast.walk(ast.parse(path.read_text())):
@@ -102,13 +120,13 @@ def _broad(kind: ast.expr) -> bool:
     return any(isinstance(one, ast.Name) and one.id in {"Exception", "BaseException"} for one in kinds)
 
 
-@pytest.mark.parametrize("path", tracked("*.sh", ".ci/run", "Makefile", "nix/**.nix"), ids=name_of)
+@each(tracked("*.sh", ".ci/run", "Makefile", "nix/**.nix"))
 def test_no_shell_line_swallows_a_failure(path: Path) -> None:
     """`|| true`, spelt `|| :` too, stands nowhere."""
     assert not re.search(r"\|\|\s*(true\b|:(\s|$))", path.read_text())
 
 
-@pytest.mark.parametrize("path", TESTS, ids=name_of)
+@each(TESTS)
 def test_tests_state_claims(path: Path) -> None:
     """Every test has a docstring, none asserts a constant, and `time.sleep` stands in loops that wait for a condition only."""
     tree = ast.parse(path.read_text())
@@ -122,7 +140,7 @@ def test_tests_state_claims(path: Path) -> None:
             assert ast.unparse(node.func) != "time.sleep", f"line {node.lineno}: sleeps"
 
 
-@pytest.mark.parametrize("path", tracked("agentbox.lock", "flake.lock", "requirements.*"), ids=name_of)
+@each(tracked("agentbox.lock", "flake.lock", "requirements.*"))
 def test_locks_hold_hashes_and_no_address(path: Path) -> None:
     """Lock files name no host and no URL."""
     text = path.read_text()
