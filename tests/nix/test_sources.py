@@ -16,7 +16,11 @@ ENTRIES = {
     "check": ["agentbox/image/check/__main__.py"],
     "sbom": ["agentbox/image/sbom/__main__.py"],
     "format": ["agentbox/image/format.py"],
-    "plan": ["agentbox/render/build.py", "nix/compose_folder.py"],
+    "plan": [
+        "agentbox/render/build.py",
+        "nix/compose_folder.py",
+        *(str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "agentbox/rules").glob("*.py")),  # found by name
+    ],
 }
 
 
