@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -16,6 +16,7 @@ from typing import IO
 
 from agentbox.cli.suites.catalogue import Suite
 from agentbox.cli.suites.report import Result, result_of
+from agentbox.ownroot import preparation
 from agentbox.settings import CHECKOUT
 
 _HANDLED_BY_DEFAULT = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
@@ -47,16 +48,21 @@ class Runner:
     _interrupted: bool = False
     _over: dict[str, threading.Event] = field(default_factory=dict)
     """Of each suite by name."""
+    _prepare: Callable[[], None] | None = None
+    """Below a plain chroot each program gets a mount namespace with that root on top: agents need user namespaces."""
 
     def run(self, lanes: Sequence[Sequence[Suite]]) -> list[Result]:
         """All of them. One lane speaks to the terminal; of several each suite's output is written when it ends."""
         default_signals_for_children()
+        self._prepare = preparation()
         self.folder.mkdir(parents=True, exist_ok=True)
         self._over.update({suite.name: threading.Event() for lane in lanes for suite in lane})
+        futures: list[Future[list[Result]]] = []
         with ThreadPoolExecutor(len(lanes)) as pool:
-            futures = [pool.submit(self._lane, lane, direct=len(lanes) == 1) for lane in lanes]
-            while True:
+            while True:  # an interrupt may come at any moment, of a submission too
                 try:
+                    for lane in lanes[len(futures) :]:
+                        futures.append(pool.submit(self._lane, lane, direct=len(lanes) == 1))  # noqa: PERF401
                     wait(futures)
                 except KeyboardInterrupt:
                     self._interrupt()
@@ -99,8 +105,9 @@ class Runner:
             if self._interrupted:
                 return -signal.SIGINT
             process = subprocess.Popen(
-                command, cwd=CHECKOUT, start_new_session=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+                command, cwd=CHECKOUT, start_new_session=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                preexec_fn=self._prepare,
+            )  # fmt: skip
             self._running.add(process)
         code = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert code is not None
