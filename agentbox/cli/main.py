@@ -132,6 +132,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     out = Output(json="--json" in words[: _verb_at(words)])
     try:
         result = cli.main(words, prog_name="agentbox", standalone_mode=False)
+        sys.stdout.flush()
     except AgentboxError as error:
         _end(out, error)
     except (KeyboardInterrupt, click.exceptions.Abort):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agentbox.cli.logview import plain
 from agentbox.cli.streams import draws
 
 if TYPE_CHECKING:
@@ -26,7 +27,16 @@ class Output:
     color: bool = True
 
     def line(self, text: str = "") -> None:
-        """A line of the result, for people; nothing with `--json`."""
+        """One line of the result, for people; nothing with `--json`. It may hold an agent's text: what a terminal would obey,
+        and what would begin another line, is shown as an escape."""
+        self.raw(plain(text))
+
+    def block(self, text: str) -> None:
+        """The same of several lines, where an agent's text can begin none: JSON, or a sentence of ours a line."""
+        self.raw(_lines(text))
+
+    def raw(self, text: str) -> None:
+        """Text of our own making, as it is: never an agent's."""
         if not self.json:
             print(text, flush=True)
 
@@ -44,11 +54,11 @@ class Output:
         """What is going on: stderr, silent with `--quiet`."""
         if self.quiet:
             return
-        print(json.dumps({"note": text}) if self.json else text, file=sys.stderr, flush=True)
+        print(json.dumps({"note": text}) if self.json else _lines(text), file=sys.stderr, flush=True)
 
     def error(self, text: str) -> None:
         """What is wrong: stderr, always."""
-        print(json.dumps({"problem": text}) if self.json else text, file=sys.stderr, flush=True)
+        print(json.dumps({"problem": text}) if self.json else _lines(text), file=sys.stderr, flush=True)
 
     def failed(self, error: AgentboxError) -> None:
         """Why this call failed: one sentence and a hint, or one JSON line with `--json`."""
@@ -60,7 +70,7 @@ class Output:
             print(json.dumps(said), file=sys.stderr, flush=True)
             return
         hint = f"\n  {error.hint}" if error.hint else ""
-        print(f"{self._clear}agentbox: {error.message}{hint}", file=sys.stderr, flush=True)
+        print(f"{self._clear}{_lines(f'agentbox: {error.message}{hint}')}", file=sys.stderr, flush=True)
 
     @property
     def redrawable(self) -> bool:
@@ -105,6 +115,10 @@ class Output:
         from agentbox.cli.bars import progress_for
 
         return progress_for(json=self.json, quiet=self.quiet, live=self.live, color=self.color)
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(plain, text.split("\n")))
 
 
 def counted(number: int, noun: str) -> str:

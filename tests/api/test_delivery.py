@@ -38,7 +38,7 @@ def shown(box: ApiBox, tmp_path: Path, *words: str) -> "subprocess.CompletedProc
     (tmp_path / "agentbox.toml").write_text('[meta]\nschema_version = 1\nname = "delivers"\n')
     state = BoxState(tmp_path / "state" / "delivers")
     state.make()
-    state.remember(BoxRecord(engine="docker", name="delivers", api_url=box.url))
+    state.remember(BoxRecord(engine="docker", name="delivers", api_url=box.url, folder=str(state.compose_dir)))
     state.token_file.write_text(TOKEN)
     command = [
         sys.executable,

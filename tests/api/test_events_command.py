@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,7 @@ def words(box: ApiBox, tmp_path: Path) -> Callable[..., list[str]]:
     manifest.write_text('[meta]\nschema_version = 1\nname = "journal-of-a-test"\n')
     state = BoxState(tmp_path / "state" / "journal-of-a-test")
     state.make()
-    state.remember(BoxRecord(engine="docker", name="journal-of-a-test", api_url=box.url))
+    state.remember(BoxRecord(engine="docker", name="journal-of-a-test", api_url=box.url, folder=str(state.compose_dir)))
     state.token_file.write_text(TOKEN)
     return lambda *given: [sys.executable, "-m", "agentbox", "--manifest", str(manifest), *given]
 
@@ -55,6 +56,18 @@ def test_tail(events: Events, appended: list[dict[str, object]]) -> None:
     done = events("--json", "events", "tail", "-n", "2", "--type", str(appended[0]["type"]))
     assert (done.returncode, [json.loads(line) for line in done.stdout.splitlines()]) == (0, appended[1:])
     assert f"{appended[2]['seq']:>8}  {appended[2]['ts']}  " in events("events", "tail").stdout
+
+
+def test_tail_shows_what_an_agent_wrote_as_text(events: Events, client: BoxClient) -> None:
+    """A subject that would set the clipboard, clear the screen and begin a line of its own: one line, and every escape visible."""
+    subject = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\r\n       1  2026-01-01  box.trusted\x9b31m"
+    sent = {"type": "test.hostile", "subject": subject, "data": {"text": subject}}
+    stored = client.call("append_events", body={"events": [sent]})["last_seq"]
+    for words in (("tail", "-n", "1", "--type", "test.hostile"), ("show", str(stored))):
+        said = events("events", *words).stdout
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", said)
+        assert not [line for line in said.splitlines() if line.startswith("       1  ")]
+        assert "52;c;ZXZpbA==" in said
 
 
 def test_tail_follows(

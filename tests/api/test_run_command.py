@@ -85,6 +85,21 @@ def test_what_cannot_start_is_125(box: ApiBox) -> None:
     assert b"could not start" in done.stderr
 
 
+@pytest.mark.parametrize("words", [("run",), ("run", "--no-stream"), ("--json", "run")])
+def test_output_that_cannot_be_written_is_125(box: ApiBox, words: tuple[str, ...]) -> None:
+    """A full disk and a closed stream: the caller does not take what it has for the whole, and no traceback tells it."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            command(box, *words, "--", "echo", "hi"), stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    assert done.returncode == 125
+    assert b"agentbox: cannot finish run: No space left on device" in done.stderr
+    assert b"Traceback" not in done.stderr
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command(box, *words, "--", "echo", "hi")]
+    done = subprocess.run(closed, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert (done.returncode, b"cannot finish run: Bad file descriptor" in done.stderr) == (125, True), done.stderr
+
+
 def test_no_box_is_125() -> None:
     """Nothing answers: 125 and one sentence."""
     script = SHELL.format(url="http://127.0.0.1:9", token="x")

@@ -24,7 +24,7 @@ def shell(box: ApiBox, folder: Path) -> Call:
     manifest.write_text('[meta]\nschema_version = 1\nname = "mesh-of-a-test"\n')
     state = BoxState(folder / "state" / "mesh-of-a-test")
     state.make()
-    state.remember(BoxRecord(engine="docker", name="mesh-of-a-test", api_url=box.url))
+    state.remember(BoxRecord(engine="docker", name="mesh-of-a-test", api_url=box.url, folder=str(state.compose_dir)))
     state.token_file.write_text(TOKEN)
     env = {**os.environ, "AGENTBOX_STATE_DIR": str(folder / "state")}
     words = [sys.executable, "-m", "agentbox", "--manifest", str(manifest)]

@@ -146,7 +146,7 @@ def _feed(attached: Attached) -> None:
             attached.send(data)
         attached.close_stdin()
     except AgentboxError as error:
-        print(f"agentbox: {error.message}", file=sys.stderr, flush=True)
+        print(plain(f"agentbox: {error.message}"), file=sys.stderr, flush=True)
 
 
 def _show(cli: Cli, agent: Agent) -> None:

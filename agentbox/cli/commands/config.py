@@ -60,7 +60,7 @@ def explain(cli: Cli, what: str) -> int:
 
     explanation = explain_code(what.upper()) if is_code(what) else explain_key(_maybe(cli), what)
     cli.out.document(explanation.data)
-    cli.out.line(explanation.text)
+    cli.out.block(explanation.text)
     return 0
 
 
@@ -87,7 +87,7 @@ def show(cli: Cli, resolved: bool) -> int:
     if not cli.json:
         import tomli_w
 
-        cli.out.line(tomli_w.dumps(tables(manifest)).rstrip())
+        cli.out.raw(tomli_w.dumps(tables(manifest)).rstrip())
     return 0
 
 
@@ -104,8 +104,8 @@ def _show_resolved(cli: Cli, manifest: Manifest) -> None:
     summary = resolution(manifest, features)
     keys = {path: note.to_json() for path, note in notes.items()}
     cli.out.document({**tables(manifest), "resolved": {**summary, "keys": keys}})
-    cli.out.line(commented(manifest, notes).lstrip("\n"))
-    cli.out.line("\n# resolved")
+    cli.out.raw(commented(manifest, notes).lstrip("\n"))
+    cli.out.raw("\n# resolved")
     for name, value in summary.items():
         cli.out.line(f"# {name}: {', '.join(value)}")
 

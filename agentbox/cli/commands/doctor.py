@@ -89,7 +89,7 @@ def show(cli: Cli, card: Scorecard, form: str) -> None:
     elif form == "junit":
         click.echo(junit.junit(card), nl=False)
     else:
-        click.echo(text.text(card))
+        cli.out.block(text.text(card))
 
 
 def _host(cli: Cli, asked: str) -> Host:

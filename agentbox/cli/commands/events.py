@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentbox.cli.context import Cli
+from agentbox.cli.logview import plain
 from agentbox.errors import AgentboxError, ExitCode
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ def show(cli: Cli, seq: int) -> None:
     with cli.client() as client:
         event = client.call("show_event", {"seq": str(seq)})
     cli.out.document(event)
-    cli.out.line(json.dumps(event, indent=2, ensure_ascii=False))
+    cli.out.block(json.dumps(event, indent=2, ensure_ascii=False))
 
 
 @command.command()
@@ -144,7 +146,8 @@ def export(cli: Cli, directory: Path | None, form: str, since: int, types: tuple
     for event in stored(directory, since=since) if directory is not None else _of_box(cli, since):
         if wanted.matches(event):
             line = rfc8785.dumps(event.to_wire()) if form == "jsonl" else canonical_json(cloud_event(event))
-            print(line.decode())
+            text = line.decode()
+            print(plain(text) if sys.stdout.isatty() else text)
 
 
 def _of_box(cli: Cli, since: int) -> Iterator[Event]:
@@ -214,7 +217,7 @@ def delivery(cli: Cli, count: int) -> int:
 
 def _say(cli: Cli, event: Mapping[str, Any]) -> None:
     if cli.json:
-        print(json.dumps(event, sort_keys=True), flush=True)
+        cli.out.row(event)
         return
     whom = event["subject"] or event["agent_id"] or ""
     data = json.dumps(event["data"], ensure_ascii=False, sort_keys=True)

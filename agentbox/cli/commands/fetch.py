@@ -56,6 +56,6 @@ def command(
             jobs=jobs,
         )
     cli.out.document(asdict(done))
-    cli.out.line(done.summary)
+    cli.out.block(done.summary)
     if target is not None:
         cli.out.line(f"copied {done.total} files and the lock to {target}")

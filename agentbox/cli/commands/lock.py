@@ -76,7 +76,7 @@ def _say(cli: Cli, path: Path, done: Relocked, files: tuple[str, ...]) -> None:
     changes = [asdict(row) for row in done.changes.rows]
     written = [*([path.name] if done.written else []), *files]
     cli.out.document({"lock": str(path), "systems": done.lock.systems, "changes": changes, "written": written})
-    cli.out.line(done.changes.summary)
+    cli.out.block(done.changes.summary)
     for row in done.changes.rows:
         cli.out.line(f"  {row}")
     cli.out.line(f"wrote {', '.join(written)}" if written else "nothing to write")

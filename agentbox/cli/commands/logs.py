@@ -10,7 +10,7 @@ from itertools import islice
 import click
 
 from agentbox.cli.context import Cli
-from agentbox.cli.logview import BOOT, Line, moment_of
+from agentbox.cli.logview import BOOT, Line, moment_of, plain
 from agentbox.cli.stages.image import plan_of
 from agentbox.cli.streams import draws
 from agentbox.engine.named import engine_named
@@ -37,7 +37,8 @@ def command(cli: Cli, program: str | None, follow: bool, since: str | None, line
     _known(cli, program)
     try:
         for line in _chosen(record, program, moment, lines, follow=follow):
-            click.echo(line.raw if cli.json else line.for_people(color=cli.color and draws(sys.stdout)))
+            as_it_came = line.raw if not sys.stdout.isatty() else plain(line.raw)
+            click.echo(as_it_came if cli.json else line.for_people(color=cli.color and draws(sys.stdout)))
     except KeyboardInterrupt:
         if not follow:
             raise

@@ -110,7 +110,7 @@ def _show(cli: Cli, target: str, files: Mapping[str, bytes]) -> int:
     main = MAIN_FILE.get(target)
     shown = {name: text for name, text in texts.items() if main in (None, name)}
     for name, text in shown.items():
-        cli.out.line(f"==> {name} <==\n{text}" if len(shown) > 1 else text.rstrip("\n"))
+        cli.out.raw(f"==> {name} <==\n{text}" if len(shown) > 1 else text.rstrip("\n"))
     return ExitCode.DONE
 
 
@@ -128,7 +128,7 @@ def _check(cli: Cli, files: Mapping[str, bytes], folder: Path) -> int:
     differences = {name: text for name, content in sorted(files.items()) if (text := _diff(folder / name, content))}
     cli.out.document({"folder": str(folder), "different": sorted(differences)})
     for text in differences.values():
-        cli.out.line(text)
+        cli.out.raw(text)
     if not differences:
         cli.out.line(f"same: {len(files)} files in {folder}")
     return ExitCode.BAD if differences else ExitCode.DONE

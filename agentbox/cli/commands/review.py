@@ -118,4 +118,4 @@ def _show(out: Output, change: Mapping[str, Any], *, diff: bool) -> None:
     for line in change["diff"].splitlines() if diff else ():
         text = "\t".join(map(plain, line.split("\t")))
         color = _COLORS.get(line[:1])
-        out.line(f"    \x1b[{color}m{text}\x1b[0m" if color and out.color and out.redrawable else f"    {text}")
+        out.raw(f"    \x1b[{color}m{text}\x1b[0m" if color and out.color and out.redrawable else f"    {text}")

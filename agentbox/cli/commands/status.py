@@ -38,7 +38,7 @@ def command(cli: Cli, watch: bool) -> int:
         while True:
             found = _status(cli)
             cli.out.row(found)
-            cli.out.line(_CLEAR if cli.out.redrawable else "")
+            cli.out.raw(_CLEAR if cli.out.redrawable else "")
             _for_people(cli, found)
             time.sleep(_WATCH_SECONDS)
     except KeyboardInterrupt:  # how it is meant to end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import click
 
 from agentbox.cli.context import Cli
 from agentbox.cli.logview import plain
+from agentbox.cli.terminal import Output
 from agentbox.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -94,14 +95,12 @@ def logs(cli: Cli, follow: bool, task_id: str) -> None:
     from agentbox.cli.commands.run import DROPPED
     from agentbox.client import Task
 
-    with cli.client() as client:
+    with cli.client() as client, closing(Output()) as output:
         for item in client.task_logs(task_id, follow=follow):
             if not isinstance(item, Task) and item.kind == "state" and b'"truncated"' in item.data:
                 cli.out.note(f"agentbox: {DROPPED}")
-            elif not isinstance(item, Task) and item.kind in ("stdout", "stderr"):
-                stream = sys.stdout if item.kind == "stdout" else sys.stderr
-                stream.buffer.write(item.data)
-                stream.buffer.flush()
+            elif not isinstance(item, Task):
+                output.write(item.kind, item.data)
 
 
 def _ended(cli: Cli, task_id: str) -> Task:

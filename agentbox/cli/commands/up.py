@@ -135,7 +135,7 @@ def _say_ready(cli: Cli, record: BoxRecord, token: Path, waited: Waited, absent:
             "seconds_to_ready": round(waited.seconds, 3), "degraded": degraded, "protections_absent": absent,
         }
     )  # fmt: skip
-    out.line(f"\nready: {record.api_url}   (admin token: {token})")
+    out.block(f"\nready: {record.api_url}   (admin token: {token})")
     if degraded:
         out.line(f"degraded: {', '.join(degraded)}")
     for line in absent:

@@ -1,0 +1,115 @@
+"""What an agent wrote commands no terminal: which commands print text of agents, and that all of them print it by one printer."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from agentbox.cli.main import VERBS, cli
+from agentbox.cli.output import Output
+from agentbox.errors import AgentboxError
+from agentbox.settings import CHECKOUT
+
+# By text: fields that an agent can set, through `Output`. By bytes: what a program printed, through `terminal.Output` or the
+# log view. None: nothing that an agent can set (names of the operator's, figures, files of the checkout).
+TEXT, BYTES, NONE = "text", "bytes", "none"
+COMMANDS = {
+    "up": TEXT, "down": NONE, "restart": NONE, "status": TEXT, "health": TEXT, "logs": BYTES, "shell": NONE, "run": BYTES,
+    "agent list": TEXT, "agent show": TEXT, "agent spawn": TEXT, "agent stop": TEXT, "agent logs": BYTES, "agent attach": BYTES,
+    "agent revoke": TEXT, "task submit": TEXT, "task list": TEXT, "task show": TEXT, "task stop": TEXT, "task logs": BYTES,
+    "review list": TEXT, "review show": TEXT, "review commit": TEXT, "review discard": TEXT,
+    "approvals list": TEXT, "approvals show": TEXT, "approvals approve": TEXT, "approvals deny": TEXT,
+    "token create": NONE, "token list": NONE, "token revoke": NONE,
+    "secrets set": NONE, "secrets list": NONE, "secrets remove": NONE, "state list": TEXT, "state show": TEXT, "state prune": TEXT, "state reset": TEXT, "state adopt": TEXT,
+    "mesh status": TEXT, "mesh join": TEXT, "mesh outbox list": TEXT, "mesh outbox drop": NONE,
+    "events tail": TEXT, "events show": TEXT, "events verify": TEXT, "events export": BYTES, "events prune": NONE,
+    "events delivery": TEXT, "memory reembed": TEXT,
+    "config validate": NONE, "config explain": NONE, "config show": NONE, "config diff": NONE,
+    "lock": NONE, "fetch": NONE, "build": NONE, "verify": NONE, "render": NONE, "fmt": NONE, "doctor": TEXT,
+    "boot explain": TEXT, "boot history": TEXT, "bench": NONE, "test": NONE,
+}  # fmt: skip
+# Files below agentbox/cli that write to a stream of their own, and what they write there.
+WRITERS = {
+    "output.py": "the printer", "terminal.py": "the printer of bytes", "streams.py": "opens them", "bars.py": "bars",
+    "reference.py": "the reference page", "manifest_diff.py": "the manifest's text", "validation.py": "the manifest's text",
+    "commands/agent.py": "an error, made plain", "commands/doctor.py": "JSON and JUnit", "commands/events.py": "the log view",
+    "commands/logs.py": "the log view", "commands/run.py": "a sentence of its own", "stages/prerequisites.py": "a question",
+}  # fmt: skip
+HOSTILE = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\r\n1  root  trusted\x9b31m\u202e\x00\x7f"
+OBEYED = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def commands(group: click.Group, above: str = "") -> Iterator[str]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        if isinstance(found, click.Group):
+            yield from commands(found, f"{above}{name} ")
+        else:
+            yield f"{above}{name}"
+
+
+def test_every_command_is_classified() -> None:
+    """A new one says whether it prints what an agent can set."""
+    assert isinstance(cli, click.Group)
+    assert sorted(commands(cli)) == sorted(COMMANDS)
+    assert {name.partition(" ")[0] for name in COMMANDS} == set(VERBS)
+
+
+def writes(path: Path) -> bool:
+    """True where a file prints by itself."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "click.echo", "click.secho"):
+            return True
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in (
+            "sys.stdout.write",
+            "sys.stdout.buffer",
+            "sys.stderr.write",
+        ):
+            return True
+    return False
+
+
+def test_commands_print_by_the_printer() -> None:
+    """No other file writes to a stream, but for those listed with what they write."""
+    folder = CHECKOUT / "agentbox/cli"
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*.py") if writes(path)}
+    assert found <= set(WRITERS)
+
+
+def test_raw_text_is_of_our_own_making() -> None:
+    """Only these take text as it is: files that are rendered, the manifest, an escape that erases, a line with its colour."""
+    folder = CHECKOUT / "agentbox/cli"
+    found = {
+        path.name for path in folder.rglob("*.py") if ".out.raw(" in path.read_text() or " out.raw(" in path.read_text()
+    }
+    assert found == {"config.py", "render.py", "review.py", "status.py"}
+
+
+def test_a_line_stays_one_line_and_obeys_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Results, notes, problems and the last sentence: no escape, no carriage return, no line of an agent's making."""
+    out = Output()
+    out.line(f"subject {HOSTILE}")
+    out.note(f"note {HOSTILE}".replace("\n", ""))
+    out.error(f"problem {HOSTILE}".replace("\n", ""))
+    out.failed(AgentboxError(f"cannot: {HOSTILE}".replace("\n", "")))
+    out.block('{\n  "subject": "\x9b31m"\n}')
+    said = capsys.readouterr()
+    assert not OBEYED.search(said.out + said.err)
+    assert said.out.splitlines()[0].startswith("subject \\x1b]52;c;")
+    assert len(said.out.splitlines()) == 4
+    assert len(said.err.splitlines()) == 3
+
+
+def test_json_obeys_nothing_either(capsys: pytest.CaptureFixture[str]) -> None:
+    """Escapes of JSON, and the same text for the program that reads it."""
+    out = Output(json=True)
+    for write in (out.document, out.row):
+        write({"subject": HOSTILE})
+    out.note(HOSTILE)
+    out.failed(AgentboxError(HOSTILE))
+    said = capsys.readouterr()
+    assert not OBEYED.search(said.out + said.err)
