@@ -1,12 +1,26 @@
 """A finding: one thing that is wrong with a manifest, where it stands, and what to write instead."""
 
+import unicodedata
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 Severity = Literal["error", "warning", "info"]
 Kind = Literal["", "syntax", "unknown-key", "wrong-type", "bad-value", "bad-unit", "missing-key"]
 
+_UNSHOWN: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
 SEVERITIES: Final[dict[str, Severity]] = {"E": "error", "W": "warning", "I": "info"}
+
+
+def printable(text: str) -> str:
+    """The text with every control and formatting character as its escape."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped(one) if unicodedata.category(one) in _UNSHOWN else one for one in text)
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04X}" if code < 1 << 16 else f"\\U{code:08X}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +45,14 @@ class Finding:
     kind: Kind = ""
     related: tuple[Related, ...] = ()
 
+    def __post_init__(self) -> None:
+        """A name or value of the manifest stands in these as it was written, and may hold what a terminal obeys."""
+        for name in ("message", "remedy"):
+            object.__setattr__(self, name, printable(getattr(self, name)))
+
     def __str__(self) -> str:
         """`12:1: error E016 resources.memry: <message>`, to be put behind `<path>:`."""
-        key = f" {self.key}" if self.key else ""
+        key = f" {printable(self.key)}" if self.key else ""
         return f"{self.line}:{self.column}: {self.severity} {self.code}{key}: {self.message}"
 
     @property

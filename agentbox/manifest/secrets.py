@@ -3,7 +3,8 @@
 import re
 from typing import Final
 
-# Prefixes that their issuers document, each with the least length of what follows.
+# Prefixes that their issuers document, each with the least length of what follows. A text may be as long as a manifest: a
+# run of letters is entered at its beginning alone, and given up as a whole.
 _CREDENTIALS: Final = tuple(
     re.compile(pattern)
     for pattern in (
@@ -18,10 +19,10 @@ _CREDENTIALS: Final = tuple(
         r"pypi-[A-Za-z0-9_-]{50,}",
         r"(?<![A-Za-z0-9])(sk|rk)_(live|test)_[A-Za-z0-9]{16,}",
         r"(?<!\d)\d{8,10}:AA[A-Za-z0-9_-]{33}",  # chat bots
-        r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",  # signed JSON tokens
+        r"(?<![\w-])(?>[A-Za-z0-9_-]*?eyJ(?=[A-Za-z0-9_-]{8}))[A-Za-z0-9_-]*+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8}",  # JWT
         r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
         r"(?<![a-z0-9])nsec1[02-9ac-hj-np-z]{50,}",
-        r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:]*:[^\s/?#@]+@",  # a URL with a password
+        r"(?<![A-Za-z0-9+.-])[0-9+.-]*[A-Za-z][A-Za-z0-9+.-]*+://[^\s/?#@:]*:[^\s/?#@]+@",  # a URL with a password
     )
 )
 _PLACEHOLDER: Final = re.compile(

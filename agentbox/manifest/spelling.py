@@ -55,7 +55,7 @@ def spell(value: Any) -> str:
     return str(value)
 
 
-_QUANTITY: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-zµ]*)\s*")
+_QUANTITY: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*([A-Za-zµ]*)\s*")
 _SIZES: Final = {"": 1, "b": 1, **{f"{p}{s}": 1024 ** (n + 1) for n, p in enumerate("kmgt") for s in ("", "b", "ib")}}
 _TIMES: Final = {"s": 1, "sec": 1, "second": 1, "seconds": 1, "m": 60, "min": 60, "minute": 60, "minutes": 60}
 _TIMES_LONG: Final = {

@@ -4,11 +4,14 @@ import re
 import tomllib
 from typing import Any
 
+from agentbox.manifest.amount import excess
 from agentbox.manifest.findings import Finding
 
 _TAIL = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _BOM = b"\xef\xbb\xbf"
 TOO_DEEP = "values are nested too deeply"
+_LONG_NUMBER = re.compile(r"[0-9][0-9_]{4299}")
+_LESS = "Keep only what differs from the defaults; no key of a manifest lies that deep."
 
 
 class SyntaxProblem(Exception):
@@ -53,6 +56,8 @@ def decode(data: bytes, limit: int) -> str:
 def toml(text: str) -> dict[str, Any]:
     """The document. Raises SyntaxProblem with the parser's reason."""
     remedy = "Mend the TOML at that place; nothing else can be checked before."
+    if (too_much := excess(text)) is not None:
+        raise SyntaxProblem(f"not readable: {too_much.what}", _LESS, *place_of(text, too_much.at))
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -61,7 +66,14 @@ def toml(text: str) -> dict[str, Any]:
     except RecursionError as error:
         raise SyntaxProblem(f"not readable: {TOO_DEEP}", remedy) from error
     except ValueError as error:  # int() refuses numbers of more than 4300 digits
-        raise SyntaxProblem(f"not readable: {error}", remedy) from error
+        long = _LONG_NUMBER.search(text)
+        place = place_of(text, long.start()) if long else (1, 1)
+        raise SyntaxProblem("not readable: a number has too many digits", "Write 18 digits at most.", *place) from error
+
+
+def place_of(text: str, at: int) -> tuple[int, int]:
+    """Line and column of a character."""
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
 def _reason(error: tomllib.TOMLDecodeError, text: str) -> tuple[str, int, int]:

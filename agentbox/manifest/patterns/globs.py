@@ -4,7 +4,7 @@ import re
 from functools import cache
 from typing import Final
 
-_RUN: Final = re.compile(r"[*?]*\*[*?]*")
+_RUN: Final = re.compile(r"(?<![*?])[?]*+\*[*?]*+")
 
 
 def is_glob(text: str) -> bool:

@@ -80,8 +80,9 @@ def test_a_mesh_token_file_clears_the_default_variable() -> None:
         (b"\xef\xbb\xbfa = 1\n", 1, 1, "byte order mark"),
         (b"a = 1\n# caf\xe9\n", 2, 6, "not UTF-8"),
         (b"#" * (MAX_BYTES + 1), 1, 1, "larger than 1024 KiB"),
-        (b"a = " + b"[" * 100_000, 1, 1, "nested too deeply"),
-        (b"a = " + b"1" * 5000, 1, 1, "not readable"),
+        (b"a = " + b"[" * 100_000, 1, 1, "more than 10000 keys and values"),
+        (b"a = " + b"[" * 9_000, 1, 1, "nested too deeply"),
+        (b"a = " + b"1" * 5000, 1, 5, "not readable"),
         (b"[x]\n" + b".".join([b"a"] * 2000) + b" = 1\n", 2, 127, "nested too deeply"),
     ],
 )
