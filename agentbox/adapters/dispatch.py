@@ -23,6 +23,7 @@ from agentbox.adapters.methods import CONTRACTS, METHODS, MethodSpec
 from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.observe import Call, observed, outcome_of
 from agentbox.adapters.off import Off
+from agentbox.adapters.shares import is_agent
 from agentbox.adapters.spans import NoSpans, Spans
 from agentbox.adapters.wire import refuse, to_wire
 from agentbox.canonical import canonical_json
@@ -166,6 +167,8 @@ class Pipeline:
             self._tools.metrics.redaction_failures.labels(self._slot, "soft").inc(found.failed)
 
     async def _intend(self, spec: MethodSpec, arguments: Mapping[str, Any]) -> None:
+        if spec.journal and is_agent(context.current().principal):
+            self._tools.journal.check_agents()
         if not spec.intent or self._tools.journal.off:
             return
         event = intent_event(spec, arguments)

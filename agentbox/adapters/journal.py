@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from agentbox.adapters.base import Adapter
 from agentbox.adapters.errors import AdapterError
 from agentbox.adapters.events.contract import Event, Events, NewEvent
 from agentbox.adapters.metrics import Metrics
@@ -15,6 +16,16 @@ PENDING = 256  # events kept while the slot is being opened for the first time
 class _SlotState(Protocol):
     @property
     def state(self) -> str: ...
+    @property
+    def serving(self) -> Adapter: ...
+
+
+@runtime_checkable
+class _Shared(Protocol):
+    """A journal of which agents may fill a part."""
+
+    @property
+    def refuses_agents(self) -> AdapterError | None: ...
 
 
 class Journal:
@@ -39,6 +50,11 @@ class Journal:
     def off(self) -> bool:
         """True when the manifest turned the slot off."""
         return self._slot.state == "off"
+
+    def check_agents(self) -> None:
+        """Raises what keeps the journal from having a line about a call of an agent: without it none is made."""
+        if isinstance(serving := self._slot.serving, _Shared) and (error := serving.refuses_agents) is not None:
+            raise error
 
     async def record(
         self, type: str, data: JsonObj, *, source: str | None = None, subject: str | None = None,

@@ -140,6 +140,7 @@ class Application:
         check_host(headers, self._hosts)
         caller = NOBODY if route.public else self._who(route, headers)
         self._services.rates.take(caller)
+        self._services.agent_rates.take(caller, route, headers)
         require(caller, route.scope)
         if route.media == "json":
             check_accept(headers, STREAM if route.stream else JSON)

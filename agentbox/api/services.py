@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agentbox.api.access import Access
+from agentbox.api.agent_rates import AgentRates
 from agentbox.api.boot_facts import BootFacts
 from agentbox.api.box_metrics import BoxMetrics
 from agentbox.api.drain import Drain
@@ -53,6 +54,7 @@ class Services:
     drain: Drain = field(init=False)
     followers: Followers = field(init=False)
     rates: Rates = field(default_factory=Rates)
+    agent_rates: AgentRates = field(default_factory=AgentRates)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     started: float = field(default_factory=time.monotonic)
 

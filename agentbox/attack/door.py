@@ -14,6 +14,8 @@ _MESSAGES: Final = "tests/unit/gateway/test_door_messages.py"
 _UNKNOWN, _PARAMS, _FAILED, _DENIED = "-32601", "-32602", "-32000", "-32001"  # agentbox.gateway.door.errors
 _NOT_MINE: Final = {_DENIED: "door", _FAILED: "API", _PARAMS: "door"}
 _PAUSE: Final = 0.1
+_EVENT: Final = 60_000  # bytes of an event, of 64 KiB at most
+_AT_ONCE: Final = 16 << 20  # bytes that agents of one state may append at once
 _NOWHERE: Final = "00000000-0000-7000-8000-000000000000"
 
 
@@ -162,6 +164,20 @@ def _heavy_messages(_facts: Facts) -> str:
         post("/rpc", body)
     talk(b"\r\n" * (4 << 20) + b"GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     return "answered" if "result" in _asked(one) else f"{PASSED}: no answer any more"
+
+
+@TABLE.line("fills-the-journal", "appends to the journal without end", {_FAILED: "API"},
+            tests=("tests/unit/api/test_agent_rates.py::test_a_flood_is_told_when_to_go_on",
+                   "tests/api/test_shares.py::test_a_journal_that_agents_filled_is_the_boxs_still"))  # fmt: skip
+def _fills_the_journal(_facts: Facts) -> str:
+    """A quarter past what may be written at once."""
+    there()
+    body = message("event.append", {"type": "x.flood", "data": {"x": "y" * _EVENT}})
+    for _ in range((_AT_ONCE + _AT_ONCE // 4) // _EVENT):
+        answer = _asked(body)
+        if "result" not in answer:
+            return str(answer.get("error", {}).get("code", "no answer"))
+    return PASSED
 
 
 def there() -> None:

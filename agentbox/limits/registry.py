@@ -15,6 +15,9 @@ LOOK_NEAR: Final = 0.1  # seconds between two looks at all trees while one uses 
 LOOK_FAR: Final = 0.25
 OUTPUT_RATE: Final = 32 << 20  # bytes a second drained from each stream of an agent
 OUTPUT_BURST: Final = 4 << 20
+WRITE_RATE: Final = (
+    256 << 10
+)  # bytes a second that agents of one state may have written down; a line of the journal is 1 KiB
 FREE_FLOOR: Final = 256 << 20  # bytes free where agents write; below it all are stopped until it is known who wrote
 WALK_SECONDS: Final = 1.0  # at least between two walks of one agent's folders
 INODE_BYTES: Final = 1 << 10  # what a file costs beside its blocks, so that empty ones are not free
@@ -82,6 +85,9 @@ _ROWS = (
           shown_by="sandbox/test_box_tasks.py::test_memory_of_all_together_ends_the_largest"),
     Limit(name="output_rate", unit="bytes/s", config_path="", fixed=OUTPUT_RATE, holder="agent-host, of each stream",
           at_the_limit="the flood waits in its own pipe", bound="exact", shown_by="agents/test_pump.py::test_a_flood_waits_in_its_own_pipe"),
+    Limit(name="write_rate", unit="bytes/s", config_path="", fixed=WRITE_RATE, holder="API, of agents of one state",
+          at_the_limit="the write is refused with 429 and Retry-After", bound="16 MiB at once",
+          shown_by="api/test_agent_rates.py::test_a_flood_is_told_when_to_go_on"),
     Limit(name="free_floor", unit="bytes", config_path="", fixed=FREE_FLOOR, holder="the walk of folders",
           at_the_limit="every agent is stopped until it is known who wrote", bound="2 s",
           shown_by="sandbox/test_walker.py::test_below_the_floor_all_are_stopped_first"),

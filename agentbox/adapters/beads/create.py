@@ -11,6 +11,7 @@ from agentbox.adapters.beads.contract import Bead, BeadSpec, Kind
 from agentbox.adapters.beads.rows import SELECT, bead_of, find, moment, ms
 from agentbox.adapters.beads.schedules import Every
 from agentbox.adapters.errors import NotFound, invalid_transition
+from agentbox.adapters.shares import OPEN_BEADS, OPEN_BEADS_OF_AGENTS, is_agent, too_many_beads
 from agentbox.adapters.sqlite import row, rows
 from agentbox.adapters.text import json_text
 from agentbox.adapters.wire import refuse
@@ -22,6 +23,7 @@ def create(db: apsw.Connection, ids: Ids, now: int, spec: BeadSpec, parent_id: s
     """The bead of that spec, or the one that has its `dedup_key` already."""
     if (known := _known(db, spec.dedup_key)) is not None:
         return known, False
+    _check_share(db, spec.creator or "")
     depth = 1 if parent_id is None else _depth_below(db, parent_id)
     kind: Kind = "schedule" if spec.every is not None else "epic" if parent_id is None else "task"
     return _insert(db, ids(), now, spec, kind, parent_id, depth), True
@@ -63,6 +65,20 @@ def _make_child(db: apsw.Connection, ids: Ids, now: int, schedule: Bead, due: da
     spec = scheduled(schedule, due)
     if _known(db, spec.dedup_key) is None:
         _insert(db, ids(), now, spec, "task", schedule.id, depth)
+
+
+def _check_share(db: apsw.Connection, creator: str) -> None:
+    """Raises QuotaExceeded for an agent that has many open ones, or where all agents together have."""
+    if not is_agent(creator):
+        return
+    agents = "status != 'closed' AND creator >= 'urn:agentbox:agent:' AND creator < 'urn:agentbox:agent;'"
+    for where, values, cap, whose in (
+        (f"{agents} AND creator = ?", (creator,), OPEN_BEADS, "this agent"), (agents, (), OPEN_BEADS_OF_AGENTS, "the agents"),
+    ):  # fmt: skip
+        found = row(db, f"SELECT count(*) FROM beads INDEXED BY beads_of_agents WHERE {where}", values)
+        assert found is not None
+        if found[0] >= cap:
+            raise too_many_beads(found[0], cap, whose)
 
 
 def _known(db: apsw.Connection, dedup_key: str | None) -> Bead | None:

@@ -33,4 +33,8 @@ MIGRATIONS: tuple[str, ...] = (
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE pulse (id INTEGER PRIMARY KEY CHECK (id = 0), at INTEGER NOT NULL) STRICT;
     """,
+    """
+    CREATE INDEX beads_of_agents ON beads (creator)
+        WHERE status != 'closed' AND creator >= 'urn:agentbox:agent:' AND creator < 'urn:agentbox:agent;';
+    """,
 )

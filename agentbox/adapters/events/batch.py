@@ -23,6 +23,7 @@ class Job:
     future: "Future[tuple[Event, ...]]"
     box: str = ""
     forget: int = -1
+    of_agent: bool = False  # who appends is an agent, or what is appended is about a call of one
 
     @property
     def size(self) -> int:

@@ -77,6 +77,11 @@ class ExternalHttpEvents(Adapter):
         await self._aim(cfg)
         return True
 
+    @property
+    def refuses_agents(self) -> AdapterError | None:
+        """As the journal in files says it."""
+        return self._journal.refuses_agents
+
     async def health(self) -> Health:
         """Of the journal; degraded while a record waits too long or the sink wants something done. Never down for its sake."""
         found = await self._journal.health()

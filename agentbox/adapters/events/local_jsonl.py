@@ -24,6 +24,7 @@ from agentbox.adapters.events.contract import (
 from agentbox.adapters.events.drafts import draft_of
 from agentbox.adapters.events.live import Live
 from agentbox.adapters.events.received import draft_of_delivered
+from agentbox.adapters.shares import is_agent
 from agentbox.adapters.text import check_range, check_text
 from agentbox.adapters.threads import in_thread
 from agentbox.adapters.wire import refuse
@@ -69,7 +70,13 @@ class LocalJsonlEvents(Adapter):
         if live is not None:
             await in_thread(live.shut)
 
+    @property
+    def refuses_agents(self) -> AdapterError | None:
+        """Why nothing that agents do can be written down any more; None while it can, and while the journal is not open."""
+        return None if self._live is None else self._live.writer.refuses_agents
+
     async def health(self) -> Health:
+        """`degraded` where it takes no more: what there is can be read."""
         live = self._live
         if live is None:
             return self.health_is("down", "the journal is not open")
@@ -77,6 +84,8 @@ class LocalJsonlEvents(Adapter):
             complaint = await asyncio.get_running_loop().run_in_executor(live.pool, live.complaint)
         except (AdapterError, OSError, ValueError, RuntimeError) as error:
             complaint = f"cannot read the journal back: {type(error).__name__}"
+        if not complaint and live.writer.full:
+            return self.health_is("degraded", "appends fail: the journal has reached adapters.events.max_size")
         return self.health_is("down" if complaint else "ok", complaint)
 
     async def append(self, events: Sequence[NewEvent]) -> tuple[Event, ...]:
@@ -88,7 +97,7 @@ class LocalJsonlEvents(Adapter):
         here = context.current()
         drafts = [draft_of(e, here, self.cfg.box, self.deps.ids(), f"/events/{n}") for n, e in enumerate(events)]
         future: Future[tuple[Event, ...]] = Future()
-        live.writer.put(Job(drafts, future))
+        live.writer.put(Job(drafts, future, of_agent=is_agent(here.principal)))
         return await asyncio.wrap_future(future)
 
     async def read(self, *, since: int = -1, limit: int = 100, flt: EventFilter = ALL) -> EventBatch:

@@ -32,6 +32,7 @@ from agentbox.adapters.events.segments import (
     sync_directory,
     write_seal,
 )
+from agentbox.adapters.shares import agents_part
 
 LARGEST = MAX_DATA + (8 << 10)  # bytes of the longest line, and some
 GROUP = 256  # appends that share a sync
@@ -86,6 +87,19 @@ class Writer:
     def full(self) -> bool:
         """Whether the largest record might not fit any more."""
         return self._journal.size + LARGEST > self._max_size
+
+    @property
+    def refuses_agents(self) -> AdapterError | None:
+        """Why nothing that agents do can be written down any more, though the box still can; None while it can."""
+        cap = agents_part(self._max_size)
+        return self._full(cap) if self._journal.size + LARGEST > cap else None
+
+    def _full(self, cap: int) -> QuotaExceeded:
+        whose = "" if cap == self._max_size else ", the part of it that agents may fill"
+        return QuotaExceeded(
+            f"cannot append to the journal: it has reached {cap} bytes{whose}", hint="raise adapters.events.max_size",
+            limit="journal", observed=self._journal.size, cap=cap, config_path="adapters.events.max_size",
+        )  # fmt: skip
 
     @property
     def failure(self) -> AdapterError | None:
@@ -164,11 +178,9 @@ class Writer:
         """Raises what keeps the journal from growing."""
         if self.failure is not None:
             raise self.failure
-        if self._journal.size + batch.size + max(job.size, LARGEST) > self._max_size:
-            raise QuotaExceeded(
-                f"cannot append to the journal: it has reached {self._max_size} bytes", hint="raise adapters.events.max_size",
-                limit="journal", observed=self._journal.size, cap=self._max_size, config_path="adapters.events.max_size",
-            )  # fmt: skip
+        cap = agents_part(self._max_size) if job.of_agent else self._max_size
+        if self._journal.size + batch.size + max(job.size, LARGEST) > cap:
+            raise self._full(cap)
 
     def _placed(self, batch: Batch, done: Done) -> Batch:
         """The batch with the time of its next record, on the segment of that day; a new one where it must roll."""

@@ -8,6 +8,7 @@ import apsw
 
 from agentbox.adapters.errors import QuotaExceeded
 from agentbox.adapters.pods.bodies import etag_of
+from agentbox.adapters.shares import OF_AGENTS, OF_ONE
 from agentbox.adapters.sqlite import row, rows
 
 MIGRATIONS: tuple[str, ...] = (
@@ -25,7 +26,14 @@ MIGRATIONS: tuple[str, ...] = (
     INSERT INTO totals VALUES (0, 0, 0);
     CREATE TABLE pulse (id INTEGER PRIMARY KEY CHECK (id = 0), at INTEGER NOT NULL) STRICT;
     """,
+    """
+    CREATE TABLE shares (share TEXT PRIMARY KEY, bytes INTEGER NOT NULL, objects INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    INSERT INTO shares
+        SELECT substr(path, 1, 6 + instr(substr(path, 7), '/')), sum(size), count(*) FROM objects
+        WHERE path LIKE 'state/_%/%' GROUP BY 1;
+    """,
 )
+AGENTS = "state/"  # the container of theirs: each state has one below it
 DEFAULT_TYPE = "application/octet-stream"
 
 
@@ -88,7 +96,7 @@ def put(db: apsw.Connection, new: Row) -> None:
     """Inserts or replaces, and moves the totals by the difference."""
     old = find(db, new.path)
     db.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", _values(new))
-    _add(db, new.size - (old.size if old else 0), 0 if old else 1)
+    _add(db, new.path, new.size - (old.size if old else 0), 0 if old else 1)
 
 
 def drop(db: apsw.Connection, path: str) -> None:
@@ -96,13 +104,16 @@ def drop(db: apsw.Connection, path: str) -> None:
     old = find(db, path)
     if old is not None:
         db.execute("DELETE FROM objects WHERE path = ?", (path,))
-        _add(db, -old.size, -1)
+        _add(db, path, -old.size, -1)
 
 
 def begin(db: apsw.Connection, intent: Intent, quota: Quota) -> None:
     """Records what is about to happen. Raises QuotaExceeded when the store, with all that is under way, would be too full."""
     _check(db, "quota", "bytes", intent.more_bytes, intent.id, quota.bytes)
     _check(db, "quota_objects", "objects", intent.more_objects, intent.id, quota.objects)
+    if share := share_of(intent.path):
+        _check_share(db, "quota", "bytes", intent, share, intent.more_bytes, quota.bytes)
+        _check_share(db, "quota_objects", "objects", intent, share, intent.more_objects, quota.objects)
     values = (intent.id, intent.instance, intent.path, intent.op, intent.temp, intent.content_type, intent.etag)
     db.execute(
         "INSERT OR REPLACE INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -144,8 +155,43 @@ def _check(db: apsw.Connection, key: str, column: str, more: int, intent_id: str
         )  # fmt: skip
 
 
-def _add(db: apsw.Connection, more: int, objects: int) -> None:
+def share_of(path: str) -> str:
+    """The container of a state that a path lies in; "" for one that is no agent's."""
+    name, slash, _ = path.removeprefix(AGENTS).partition("/")
+    return f"{AGENTS}{name}/" if path.startswith(AGENTS) and name and slash else ""
+
+
+def _check_share(
+    db: apsw.Connection, key: str, column: str, intent: Intent, share: str, more: int, whole: int
+) -> None:  # fmt: skip
+    """Of one state and of all: what agents hold leaves the box and its operator room. Raises QuotaExceeded."""
+    if more <= 0:
+        return
+    under_way = (
+        f"(SELECT coalesce(sum(max({column}, 0)), 0) FROM intents WHERE id != ?2 AND substr(path, 1, length(?1)) = ?1)"
+    )
+    sql = f"SELECT coalesce(sum({column}), 0) + {under_way} FROM shares WHERE substr(share, 1, length(?1)) = ?1"
+    for prefix, part in ((share, OF_ONE), (AGENTS, OF_AGENTS)):
+        found, cap = row(db, sql, (prefix, intent.id)), int(whole * part)
+        assert found is not None
+        if found[0] + more > cap:
+            whose = prefix if prefix == share else "all agents together"
+            raise QuotaExceeded(
+                f"cannot write: {whose} would hold {found[0] + more} {column}, at most {cap} are allowed",
+                hint=f"delete something there, or raise adapters.pods.{key}",
+                limit=key, observed=found[0] + more, cap=cap, config_path=f"adapters.pods.{key}",
+            )  # fmt: skip
+
+
+def _add(db: apsw.Connection, path: str, more: int, objects: int) -> None:
     db.execute("UPDATE totals SET bytes = bytes + ?, objects = objects + ?", (more, objects))
+    if share := share_of(path):
+        db.execute(
+            "INSERT INTO shares VALUES (?1, ?2, ?3) "
+            "ON CONFLICT (share) DO UPDATE SET bytes = bytes + ?2, objects = objects + ?3",
+            (share, more, objects),
+        )
+        db.execute("DELETE FROM shares WHERE share = ? AND objects = 0", (share,))
 
 
 def _values(found: Row) -> tuple[object, ...]:

@@ -11,6 +11,7 @@ from agentbox.adapters.beads.rows import bead_of, moment, ms
 from agentbox.adapters.beads.schedules import Every
 from agentbox.adapters.errors import NotFound, invalid_transition
 from agentbox.adapters.postgres import Connection, row, rows
+from agentbox.adapters.shares import OPEN_BEADS, OPEN_BEADS_OF_AGENTS, is_agent, too_many_beads
 from agentbox.adapters.text import json_text
 from agentbox.adapters.wire import refuse
 
@@ -28,6 +29,7 @@ async def create(db: Connection, ids: Ids, spec: BeadSpec, parent_id: str | None
     """The bead of that spec, or the one that has its `dedup_key` already."""
     if (known := await _known(db, spec.dedup_key)) is not None:
         return known, False
+    await _check_share(db, spec.creator or "")
     depth, now = await _below(db, parent_id)
     kind: Kind = "schedule" if spec.every is not None else "epic" if parent_id is None else "task"
     made = await _insert(db, ids(), now, spec, kind, parent_id, depth)
@@ -66,6 +68,24 @@ async def any_over(db: Connection) -> tuple[bool, bool]:
     )
     assert found is not None
     return found[0], found[1]
+
+
+async def _check_share(db: Connection, creator: str) -> None:
+    """Raises QuotaExceeded for an agent that has many open ones, or where all agents together have."""
+    if not is_agent(creator):
+        return
+    found = await row(
+        db,
+        """SELECT count(*) FILTER (WHERE creator = %s), count(*) FROM beads
+        WHERE status <> 'closed' AND starts_with(creator, 'urn:agentbox:agent:')""",
+        (creator,),
+    )
+    assert found is not None
+    for observed, cap, whose in zip(
+        found, (OPEN_BEADS, OPEN_BEADS_OF_AGENTS), ("this agent", "the agents"), strict=True
+    ):
+        if observed >= cap:
+            raise too_many_beads(observed, cap, whose)
 
 
 async def _known(db: Connection, dedup_key: str | None) -> Bead | None:

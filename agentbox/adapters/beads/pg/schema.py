@@ -38,4 +38,10 @@ TABLES = Migration(
     CREATE TABLE pulse (id integer PRIMARY KEY CHECK (id = 0), at bigint NOT NULL);
     """,
 )
-MIGRATIONS = (TABLES,)
+OF_AGENTS = Migration(
+    "0002_of_agents.sql",
+    """
+    CREATE INDEX beads_of_agents ON beads (creator) WHERE status <> 'closed' AND starts_with(creator, 'urn:agentbox:agent:');
+    """,
+)
+MIGRATIONS = (TABLES, OF_AGENTS)

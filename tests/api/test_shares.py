@@ -1,0 +1,53 @@
+"""One agent that fills what all share, at a real API: it is told so, the box and its operator go on, and readiness says it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+from helpers import until
+
+from agentbox.client import ApiError
+from agentbox.plan.model import Slot
+from agentbox.testing.api_box import SLOTS, ApiBox
+
+AGENT = "01900000-0000-7000-8000-000000000001"
+STATE = "01900000-0000-7000-8000-000000000002"
+GATEWAY_TOKEN = "a-token-of-this-boot"
+SMALL = {
+    **SLOTS,
+    "orchestrator": Slot(use="off", required=False),
+    "events": Slot(use="local-jsonl", required=False, options={"fsync": "group", "max_size": 2 << 20}),
+}
+
+
+def full(answers: Callable[[], Any]) -> dict[str, Any]:
+    """The problem of the first call that is refused for room."""
+    for _ in range(500):
+        try:
+            answers()
+        except ApiError as error:
+            return {**error.problem, "status": error.status}
+    raise AssertionError("nothing refused it")
+
+
+def test_a_journal_that_agents_filled_is_the_boxs_still(own_box: Callable[..., ApiBox]) -> None:
+    """507 for what an agent appends and writes anywhere; the operator appends and reads; then `/ready` and `/health` name the
+    slot, and reads go on."""
+    box = own_box(slots=SMALL, orchestrator=False)
+    box.paths.token("gateway").write_text(GATEWAY_TOKEN)
+    headers = {"Authorization": f"Bearer {GATEWAY_TOKEN}", "Agentbox-On-Behalf-Of": f"{AGENT} {STATE} coder"}
+    event = {"type": "x.flood", "data": {"x": "y" * 10_000}}
+    with httpx.Client(base_url=box.url, headers=headers, trust_env=False) as agent, box.client() as operator:
+        statuses = [agent.post("/v1/events", json={"events": [event] * 10}).status_code for _ in range(20)]
+        assert statuses[0] == 201
+        assert statuses[-1] == 507
+        stored = agent.put(f"/v1/memory/ns/state.{STATE}/keys/k", json={"value": 1})
+        assert (stored.status_code, stored.json()["config_path"]) == (507, "adapters.events.max_size")
+        assert agent.get("/v1/events").status_code == 200
+        operator.call("append_events", body={"events": [{"type": "test.goes-on", "data": {}}]})
+        assert operator.ready().degraded == ()
+        problem = full(lambda: operator.call("append_events", body={"events": [event] * 10}))
+        assert (problem["status"], problem["config_path"]) == (507, "adapters.events.max_size")
+        until(lambda: operator.ready().degraded == ("events",), 30)
+        assert operator.health()["adapters"]["events"]["state"] == "degraded"
+        assert operator.call("read_events", query={"limit": 1})["events"]

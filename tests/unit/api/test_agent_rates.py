@@ -1,0 +1,53 @@
+"""How much agents may have written down."""
+
+import pytest
+
+from agentbox.adapters.errors import RateLimited
+from agentbox.api.access import Caller
+from agentbox.api.agent_rates import BURST, LINE, AgentRates
+from agentbox.limits.registry import WRITE_RATE
+from agentbox.routes import ROUTES, Route
+
+BY_NAME = {route.name: route for route in ROUTES}
+
+
+def agent(name: str = "coder", agent_id: str = "1") -> Caller:
+    return Caller(f"urn:agentbox:agent:{agent_id}", agent_id=agent_id, pod_prefix=f"state/{name}/")
+
+
+def take(rates: AgentRates, who: Caller, route: Route, length: int = 0) -> None:
+    rates.take(who, route, {"content-length": str(length)})
+
+
+def test_a_flood_is_told_when_to_go_on() -> None:
+    """Appends count with their size, and what comes after that is taken again; other states are not held up."""
+    now = [0.0]
+    rates, append = AgentRates(lambda: now[0]), BY_NAME["append_events"]
+    for _ in range(BURST // (LINE + 64 * LINE)):
+        take(rates, agent(), append, 64 * LINE)
+    with pytest.raises(RateLimited) as caught:
+        take(rates, agent(agent_id="2"), append, 64 * LINE)  # another life, or another agent of that state
+    assert 0 < caught.value.retry_after <= 65 * LINE / WRITE_RATE
+    take(rates, agent("other"), append, 64 * LINE)
+    now[0] = caught.value.retry_after + 0.001
+    take(rates, agent(), append, 64 * LINE)
+
+
+def test_reads_and_operators_are_not_counted() -> None:
+    """Only what an agent has written down is."""
+    rates = AgentRates(lambda: 0.0)
+    for _ in range(3):
+        take(rates, agent(), BY_NAME["read_events"], BURST)
+        take(rates, Caller("urn:agentbox:operator", frozenset({"admin"})), BY_NAME["append_events"], BURST)
+    take(rates, agent(), BY_NAME["append_events"], BURST * 2)
+    with pytest.raises(RateLimited):
+        take(rates, agent(), BY_NAME["store_memory"])
+
+
+def test_an_object_costs_a_line() -> None:
+    """Its bytes are held by the quota of its container, and are no part of the journal."""
+    rates = AgentRates(lambda: 0.0)
+    for _ in range(BURST // LINE):
+        take(rates, agent(), BY_NAME["write_pod"], 64 << 20)
+    with pytest.raises(RateLimited):
+        take(rates, agent(), BY_NAME["write_pod"])
