@@ -71,9 +71,11 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         state = BoxState(tmp_path / "applied")
         state.make()
         state.keep_token(TOKEN)
+        root = state.folder / "root"  # where a box of this name lives
+        root.symlink_to(box.paths.prefix)
         state.remember(
             BoxRecord(
-                engine="process", name="applied", api_url=f"http://127.0.0.1:{plan.api.port}", root=str(box.paths.prefix),
+                engine="process", name="applied", api_url=f"http://127.0.0.1:{plan.api.port}", root=str(root),
                 pid=box.process.pid, start_ticks=start_ticks(box.process.pid), plan_digest=plan.digest, apply=dict(made.apply),
             )
         )  # fmt: skip

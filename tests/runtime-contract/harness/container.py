@@ -63,6 +63,7 @@ class DockerBox(Box):
                 api_url=f"http://{self.address}:{API_PORT}",
                 image_id=self.image.image_id,
                 plan_digest=self.plan.digest,
+                folder=str(self.compose_folder),
             )
         )
 
