@@ -128,6 +128,22 @@ def _sockets(facts: Facts) -> str:
     return PASSED
 
 
+@TABLE.line("under-way", "keeps deleted files in no process but under way in a socket", {_ENDED: "watchdog"}, alone=True,
+            tests=(*_TESTS, "tests/unit/sandbox/test_walker.py::test_deleted_files_that_are_under_way_in_sockets_count"))  # fmt: skip
+def _under_way(facts: Facts) -> str:
+    """Twice as much as it may: what others remove meanwhile is taken off."""
+    near, far = socket.socketpair()
+    _kept.append(far)
+    for _ in range(2 * facts.just_over("tmp") // _BLOCK):
+        with tempfile.TemporaryFile() as stream:
+            reply = tried(os.posix_fallocate, stream.fileno(), 0, _BLOCK)
+            if reply != PASSED:
+                return reply
+            socket.send_fds(near, [b"x"], [stream.fileno()])
+    time.sleep(2 * facts.patience)
+    return PASSED
+
+
 def _pairs(size: int) -> tuple[str, int]:
     """Fills so many bytes of them or as far as it comes: why it ended, and bytes."""
     held, filled = list[tuple[socket.socket, socket.socket]](), 0

@@ -13,7 +13,7 @@ _FREEZE_ROUNDS = 50
 
 
 class Process(NamedTuple):
-    """A row of /proc. `rss` in pages; `start_ticks` since boot: with the pid and the boot id it names a process."""
+    """A row of /proc. `rss` in pages, `size` of its addresses in bytes; `start_ticks` since boot: with the pid and the boot id it names a process."""
 
     pid: int
     parent: int
@@ -22,6 +22,7 @@ class Process(NamedTuple):
     rss: int
     threads: int = 1
     session: int = 0
+    size: int = 0
 
 
 Table = dict[int, Process]
@@ -40,9 +41,9 @@ def look(pid: int) -> Process | None:
     finally:
         os.close(handle)
     # proc(5): the name (2) is in parentheses and may hold anything; then state (3), ppid (4), session (6),
-    # threads (20), starttime (22), rss (24).
+    # threads (20), starttime (22), vsize (23), rss (24).
     rest = text[text.rindex(b")") + 2 :].split()
-    numbers = (int(rest[at]) for at in (19, 21, 17, 3))
+    numbers = (int(rest[at]) for at in (19, 21, 17, 3, 20))
     return Process(pid, int(rest[1]), rest[0].decode("ascii"), *numbers)
 
 

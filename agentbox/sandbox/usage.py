@@ -18,6 +18,7 @@ MOST_DEPTH = (
 TOO_DEEP = 1 << 50
 _BLOCK = 512  # of st_blocks (stat(2))
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_WAITING = b"scm_fds:"
 _DELETED = " (deleted)"  # proc(5), of /proc/<pid>/fd
 
 
@@ -27,6 +28,7 @@ class Used:
 
     tmp: int = 0
     branch_disk: int = 0
+    under_way: bool = False  # descriptors are, in sockets of its processes: what they are open on no look finds
     _seen: set[tuple[int, int]] = field(default_factory=set, repr=False)
 
     def add(self, found: os.stat_result, *, temporary: bool) -> None:
@@ -54,8 +56,12 @@ def used(folder: str, processes: Iterable[int] = ()) -> Used:
             _walk(top, found)
         finally:
             os.close(top)
-    for temporary, row in _deleted(folder, processes):
+    open_now = [(path, target) for pid in processes for path, target in _descriptors(pid)]
+    sockets = [path for path, target in open_now if target.startswith("socket:")]
+    found.under_way = any(map(_carries, sockets))
+    for temporary, row in _deleted(folder, open_now):
         found.add(row, temporary=temporary)
+    found.under_way = found.under_way or any(map(_carries, sockets))  # what was sent away between the two
     return found
 
 
@@ -125,26 +131,32 @@ def _open_closed(folder: int, name: str) -> int:
         os.close(handle)
 
 
-def _deleted(folder: str, processes: Iterable[int]) -> Iterator[tuple[bool, os.stat_result]]:
+def _deleted(folder: str, open_now: Iterable[tuple[str, str]]) -> Iterator[tuple[bool, os.stat_result]]:
     """(temporary, status) of open files without a name that lay below `folder`; one held by several comes once."""
     seen = set()
-    for pid in processes:
-        for path in _descriptors(pid):
+    for path, target in open_now:
+        if target.startswith(f"{folder}/") and target.endswith(_DELETED):
             with contextlib.suppress(OSError):  # closed meanwhile
-                target = os.readlink(path)  # noqa: PTH115 - a Path would cost more than the call
-                if not target.startswith(f"{folder}/") or not target.endswith(_DELETED):
-                    continue
-                row = os.stat(path)  # noqa: PTH116
+                row = os.stat(path)  # noqa: PTH116 - a Path would cost more than the call
                 if row.st_nlink == 0 and (row.st_dev, row.st_ino) not in seen:
                     seen.add((row.st_dev, row.st_ino))
                     yield target[len(folder) + 1 :].partition("/")[0] in TEMPORARY, row
 
 
-def _descriptors(pid: int) -> list[str]:
-    try:
-        return [f"/proc/{pid}/fd/{name}" for name in os.listdir(f"/proc/{pid}/fd")]  # noqa: PTH208
-    except OSError:
-        return []
+def _descriptors(pid: int) -> Iterator[tuple[str, str]]:
+    """Each, and what it is open on."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
+            path = f"/proc/{pid}/fd/{name}"
+            with contextlib.suppress(OSError):  # closed meanwhile
+                yield path, os.readlink(path)  # noqa: PTH115
+
+
+def _carries(path: str) -> bool:
+    """Whether descriptors wait in that socket (proc(5), `fdinfo`; Linux 5.19 and later say it)."""
+    with contextlib.suppress(OSError), open(path.replace("/fd/", "/fdinfo/"), "rb") as stream:  # noqa: PTH123
+        return any(line.startswith(_WAITING) and line.strip() != _WAITING + b"\t0" for line in stream)
+    return False
 
 
 def written(processes: Iterable[int]) -> int:

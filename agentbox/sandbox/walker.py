@@ -1,7 +1,8 @@
 """A child of the launcher that keeps agents within their disk: looks at free space often, walks folders only while it shrinks.
 
 A tree can have crossed its cap only if that much was written since its last walk, so it is walked once half of that has
-gone; one that was warned also once so much came free that it may warn again. Below FREE_FLOOR every agent is stopped first, and goes
+gone; one that was warned also once so much came free that it may warn again. Bytes that vanish into nobody's folder count for a tree that has descriptors under way in
+sockets meanwhile: a deleted file there is in no table of /proc. Below FREE_FLOOR every agent is stopped first, and goes
 on once it is known who wrote. /dev/shm is memory: what a tree holds there, on its own, may be as much as its memory, and goes with it.
 Datagrams of JSON: in come
 `{watch, bounds}` and `{forget}` with the pid of a reaper; out go `{reaper, peaks}`, `{reaper, warning}`, `{reaper, breach}`
@@ -50,6 +51,12 @@ class _Watched:
         self.gauges = (Gauge("tmp", bounds.tmp), Gauge("branch_disk", bounds.branch_disk))
         self.gone = 0  # bytes that vanished since its last walk, whoever wrote them
         self.freed = 0  # bytes that came free since then
+        self.explained = 0  # bytes by which others were found to have grown since then
+        self.device = 0
+        self.used = 0  # at its last walk; before the first it is taken for having written all that it has
+        self.hidden = self.hidden_before = (
+            0  # bytes that vanished into no folder while descriptors of it were under way
+        )
         self.walked = 0.0
         self.took = 0.0
         self.written = 0
@@ -57,6 +64,8 @@ class _Watched:
 
     def due(self, now: float, slow: float) -> bool:
         waited = now - self.walked
+        if self.hidden:
+            return waited >= WALK_SECONDS
         if self.freed > min(gauge.to_rearm for gauge in self.gauges):
             return waited >= WALK_SECONDS
         return waited >= WALK_SECONDS and (2 * self.gone >= min(self.room) or (waited >= slow and self.gone > 0))
@@ -64,6 +73,13 @@ class _Watched:
 
 def _room(cap: int, used: int) -> float:
     return max(0, cap - used) if cap else float("inf")
+
+
+def _free(folder: str) -> tuple[int, int, int]:
+    """Its device, and of that what is free: bytes with what inodes cost, and bytes. Raises OSError."""
+    now = os.statvfs(folder)
+    room = now.f_bavail * now.f_frsize
+    return os.stat(folder).st_dev, room + now.f_favail * INODE_BYTES, room  # noqa: PTH116
 
 
 class Walker:
@@ -120,7 +136,11 @@ class Walker:
             return False
         word = json.loads(data)
         if "watch" in word:
-            self._trees[word["watch"]] = _Watched(Bounds(**word["bounds"]))
+            if not self._trees:  # nobody looked meanwhile
+                self._free.clear()
+            watched = self._trees[word["watch"]] = _Watched(Bounds(**word["bounds"]))
+            with contextlib.suppress(OSError):  # before it writes
+                self._free.setdefault(*_free(watched.bounds.private)[:2])
             self._shared.again()
         else:
             self._trees.pop(word["forget"], None)
@@ -136,13 +156,12 @@ class Walker:
                 devices.setdefault(os.stat(one.bounds.private).st_dev, []).append(one)  # noqa: PTH116
         for device, watched in devices.items():
             with contextlib.suppress(OSError):
-                now = os.statvfs(watched[0].bounds.private)
-                room = now.f_bavail * now.f_frsize
+                _, worth, room = _free(watched[0].bounds.private)
                 lowest = min(lowest, room)
-                worth = room + now.f_favail * INODE_BYTES
                 vanished = self._free.get(device, worth) - worth
                 self._free[device] = worth
                 for one in watched:
+                    one.device = device
                     one.gone += max(0, vanished)
                     one.freed += max(0, -vanished)
         if lowest >= self._floor:
@@ -164,6 +183,8 @@ class Walker:
             over = self._walk(reaper, due[reaper], members[reaper])
             if over if everyone else time.monotonic() > now + LONGEST:
                 return
+        for reaper in due.keys() & self._trees.keys():
+            self._judge_hidden(reaper, due[reaper])
 
     def _by_writing(self, due: Mapping[int, _Watched], members: Mapping[int, list[int]]) -> Iterator[int]:
         """Those that wrote most since their last walk first."""
@@ -175,8 +196,10 @@ class Walker:
 
     def _walk(self, reaper: int, one: _Watched, members: list[int]) -> bool:
         """True when it crossed a cap."""
-        one.gone, one.freed, began = 0, 0, time.monotonic()
+        vanished = one.gone - one.freed - one.explained
+        one.gone, one.freed, one.explained, began = 0, 0, 0, time.monotonic()
         found = usage.used(one.bounds.private, members)
+        self._book(one, found, vanished)
         one.walked = time.monotonic()
         one.took = one.walked - began
         one.room = _room(one.bounds.tmp, found.tmp), _room(one.bounds.branch_disk, found.branch_disk)
@@ -191,6 +214,25 @@ class Walker:
         if grown:
             self._tell({"reaper": reaper, "peaks": {gauge.limit: gauge.peak for gauge in one.gauges}})
         return False
+
+    def _book(self, one: _Watched, found: usage.Used, vanished: int) -> None:
+        """What of the bytes that vanished since its last walk lies in its folder explains them to all; what lies in nobody's
+        may be in files that only descriptors under way keep."""
+        used = found.tmp + found.branch_disk
+        grown = used - one.used
+        one.hidden_before = one.hidden
+        one.hidden = max(0, one.hidden + vanished - grown) if found.under_way else 0
+        one.used = used
+        for other in self._trees.values():
+            if other is not one and other.device == one.device:
+                other.explained += grown
+
+    def _judge_hidden(self, reaper: int, one: _Watched) -> None:
+        """By what two walks found: between them whoever else wrote was walked too."""
+        hidden = min(one.hidden, one.hidden_before)
+        gauge, room = min(zip(one.gauges, one.room, strict=True), key=lambda pair: pair[1])
+        if hidden > room:
+            self._breach(reaper, gauge.limit, gauge.cap - room + hidden, gauge.cap)
 
     def _tell(self, word: Mapping[str, Any]) -> None:
         self._commands.send(json.dumps(word).encode())

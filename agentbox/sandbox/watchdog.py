@@ -8,7 +8,7 @@ from typing import Literal
 
 from agentbox.limits.gauge import Breach, Gauge
 from agentbox.limits.registry import LOOK_FAR, LOOK_NEAR, WARN_AT
-from agentbox.sandbox import tree
+from agentbox.sandbox import overhead, tree
 from agentbox.sandbox.turns import Turns
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -41,7 +41,7 @@ class _Watched:
         self.memory, self.pids = Gauge("memory", bounds.memory), Gauge("pids", bounds.pids)
         self.told: dict[str, float] = {}
         self.maps_at = 0.0  # before this moment its maps are not read again
-        self.proportional = 0
+        self.proportional = self.overhead = 0
         self.turns = Turns()
 
     @property
@@ -126,15 +126,18 @@ class Watchdog:
     @staticmethod
     def _memory(watched: _Watched, rows: list[tree.Process], resident: int, cap: int) -> int:
         """Bytes, as exact as it matters: resident sizes count a shared page once a process, so near the limit the
-        proportional ones are read, unless that was just done and took long."""
-        if not cap or resident <= WARN_AT * cap:
+        proportional ones are read, and what the kernel keeps beside them, unless that was just done and took long."""
+        near = WARN_AT * cap
+        if not cap or resident + overhead.at_most(rows) <= near:
             return resident
         now = time.monotonic()
         if now >= watched.maps_at:
-            watched.proportional = _proportional(rows)
+            watched.overhead = overhead.measured(rows)
+            # Tables without end take long to walk, and are enough without it.
+            watched.proportional = _proportional(rows) if near < resident and watched.overhead <= cap else resident
             done = time.monotonic()
             watched.maps_at = done + min(_LONGEST_REST, _REST * (done - now))
-        return watched.proportional
+        return watched.overhead + (watched.proportional if resident > near else resident)
 
 
 def _share(observed: int, cap: int) -> float:

@@ -5,13 +5,17 @@ import os
 import signal
 import socket
 import subprocess
+import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentbox.sandbox import tree
+from agentbox.sandbox import tree, usage
 from agentbox.sandbox.disk import Disk
 from agentbox.sandbox.walker import Walker
 from agentbox.sandbox.watchdog import Bounds
@@ -19,6 +23,18 @@ from agentbox.testing.until import until
 
 MIB = 1 << 20
 EVERYTHING = 1 << 60  # a floor that every disk is below
+SENDER = """
+import array, os, socket, sys, tempfile
+folder, mib, files = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+near, far = socket.socketpair()
+sys.stdin.readline()
+for _ in range(files):
+    with tempfile.TemporaryFile(dir=folder) as one:
+        os.posix_fallocate(one.fileno(), 0, (mib << 20) or 1)
+        near.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [one.fileno()]))])
+print("sent", flush=True)
+sys.stdin.readline()
+"""
 REAPER, BESIDE = 1 << 22, 1 << 23  # pids of nobody
 
 
@@ -35,6 +51,12 @@ class Lab:
         bounds = Bounds(number=1, memory=0, pids=0, private=str(folder), tmp=8 * MIB, branch_disk=16 * MIB)
         self.ours.send(json.dumps({"watch": reaper, "bounds": bounds.__dict__}).encode())
         assert self.walker._hear()
+
+    def look_at_all(self) -> list[dict[str, Any]]:
+        """As `said`, whoever is due."""
+        for one in self.walker._trees.values():
+            one.walked, one.gone = -1e9, one.gone + 1
+        return self.said()
 
     def said(self) -> list[dict[str, Any]]:
         """By one look."""
@@ -63,6 +85,66 @@ async def test_a_full_folder_is_found(lab: Lab, tmp_path: Path) -> None:
     assert (word["reaper"], word["breach"]["limit"], word["breach"]["cap"]) == (REAPER, "tmp", 8 * MIB)
     assert word["breach"]["observed"] > 9 * MIB
     assert lab.said() == []
+
+
+@pytest.fixture
+def quiet() -> Iterator[Path]:
+    """A folder on a device on which few write."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def sender(folder: Path, mib: int, files: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that leaves so many deleted files under way in a pair of its own."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SENDER, str(folder), str(mib), str(files)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def sent(process: subprocess.Popen[bytes]) -> None:
+    """It has done so, at our word."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"go\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"sent\n"
+
+
+async def test_deleted_files_that_are_under_way_in_sockets_count(lab: Lab, quiet: Path) -> None:
+    """No table names them, and the disk has lost them: the tree whose sockets carry descriptors is ended, nobody else."""
+    with sender(quiet / "one/tmp", 4, 5) as process:
+        lab.watch(quiet / "one", os.getpid())
+        lab.watch(quiet / "beside", BESIDE)
+        sent(process)
+        words: list[dict[str, Any]] = []
+        await until(lambda: bool(words.extend(word for word in lab.said() if "breach" in word) or words), "it is found")
+    (word,) = words
+    assert (word["reaper"], word["breach"]["limit"], word["breach"]["cap"]) == (os.getpid(), "tmp", 8 * MIB)
+    assert word["breach"]["observed"] > 16 * MIB
+
+
+async def test_what_others_wrote_is_no_matter_of_who_sends_descriptors(lab: Lab, quiet: Path) -> None:
+    """One descriptor stays under way while another tree fills its own folder, within its own cap."""
+    with sender(quiet / "one/tmp", 0, 1) as process:
+        lab.watch(quiet / "one", os.getpid())
+        lab.watch(quiet / "beside", BESIDE)
+        lab.look_at_all()
+        sent(process)
+        (quiet / "beside/work").write_bytes(os.urandom(12 * MIB))
+        one = lab.walker._trees[os.getpid()]
+        await until(
+            lambda: bool(lab.look_at_all() or one.walked) and lab.walker._trees[BESIDE].used > 12 * MIB,
+            "both are walked",
+        )
+        for _ in range(3):
+            assert [word for word in lab.look_at_all() if "breach" in word] == []
+        assert usage.used(str(quiet / "one"), [process.pid]).under_way
+        assert one.hidden < 8 * MIB
 
 
 async def test_near_the_cap_is_a_warning(lab: Lab, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -74,6 +75,44 @@ async def test_of_a_tree(
         tell(*low)
         await until(lambda: _below_half(dog, root, limit), "it is armed again")
         assert warned() == []
+
+
+TABLES = """
+import mmap
+far = mmap.mmap(-1, 64 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)  # MAP_NORESERVE
+for at in range(0, 64 << 30, 2 << 20): far[at]
+"""
+PIPES = """
+import os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (1000, 1000))
+held = []
+def fill():
+    reading, writing = os.pipe(); os.set_blocking(writing, False); held.append((reading, writing))
+    try: os.write(writing, bytes(1 << 13))
+    except BlockingIOError: pass
+for _ in range(10):
+    if os.fork() == 0: break
+try:
+    while True: fill()
+except OSError: pass
+"""
+
+
+@pytest.mark.parametrize("script", [TABLES, PIPES], ids=["tables", "pipes"])
+async def test_what_the_kernel_keeps_beside_pages_is_memory_too(script: str) -> None:
+    """Tables of pages that are read and hold nothing, 128 MiB of them, and full pipes: a cap of 64 MiB is crossed."""
+    with subprocess.Popen(["sh", "-c", '"$0" -c "$1"; true', sys.executable, f"{script}\nimport signal; signal.pause()"],
+                          start_new_session=True) as root:  # fmt: skip
+        try:
+            dog, bounds = Watchdog(), {root.pid: Bounds(number=1, memory=64 * MIB, pids=0)}
+            found: list[str] = []
+            await until(
+                lambda: bool(found.extend(w.limit for _, kind, w in dog.look(bounds) if kind == "breach") or found),
+                "it is ended",
+            )
+            assert found == ["memory"]
+        finally:
+            os.killpg(root.pid, signal.SIGKILL)
 
 
 def _below_half(dog: Watchdog, root: int, limit: str) -> bool:
