@@ -3,19 +3,24 @@
 import ctypes
 import os
 import struct
+from functools import lru_cache
 from typing import Final
 
 NO_MAGICLINKS: Final = 0x02  # RESOLVE_NO_MAGICLINKS
 _NO_SYMLINKS, _BENEATH = 0x04, 0x08
 _OPENAT2: Final = 437  # one number on every architecture
 
-_libc = ctypes.CDLL(None, use_errno=True)
+_syscall = ctypes.CDLL(None, use_errno=True).syscall
+_syscall.argtypes = (
+    *(ctypes.c_long, ctypes.c_long, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t),
+)  # declared once: a start of an agent opens some fifty names
+_how: Final = lru_cache(struct.Struct("=QQQ").pack)
 
 
 def openat2(folder: int, path: bytes, flags: int, resolve: int) -> int:
     """A descriptor that is closed on exec. Raises OSError."""
-    how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, resolve)
-    made: int = _libc.syscall(ctypes.c_long(_OPENAT2), ctypes.c_long(folder), path, how, ctypes.c_long(len(how)))
+    how = _how(flags | os.O_CLOEXEC, 0, resolve)
+    made: int = _syscall(_OPENAT2, folder, path, how, len(how))
     if made < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

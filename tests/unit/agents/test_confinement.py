@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.agents.config import HostConfig
-from agentbox.agents.confinement import Places, confinement_of
+from agentbox.agents.confinement import Places, confinement_of, program_of
 from agentbox.agents.entry import Entry
 from agentbox.agents.policy import holding_of
 from agentbox.features import GATEWAY_PORT
@@ -210,6 +211,21 @@ def test_a_workspace_above_the_state_is_refused(tmp_path: Path) -> None:
     config = HostConfig(paths=Paths(box), limits=LIMITS)
     with pytest.raises(SpawnError, match="the control plane's"):
         confinement_of(_entry(config), config, Places(workspace=config.paths.workspace))
+
+
+def test_a_command_is_granted_over_the_systems_links_only(tmp_path: Path) -> None:
+    """What `$COMMAND` stands for: nothing where an agent may have put a link, and nowhere the place that it leads to."""
+    config = HostConfig(paths=Paths(tmp_path), limits=LIMITS, written=("/workspace",))
+    workspace, other = tmp_path / "workspace", tmp_path / "private"
+    for folder in (workspace, other):
+        folder.mkdir()
+        (folder / "tool").touch(mode=0o755)
+    (workspace / "planted").symlink_to(other / "tool")
+    (workspace / "folder").symlink_to(other)
+    found = {name: program_of(f"./{name}", str(workspace), {}, config) for name in ("tool", "planted", "folder/tool")}
+    assert found == {"tool": f"{workspace}/tool", "planted": "", "folder/tool": ""}
+    assert program_of("sh", "/", {"PATH": "/bin"}, config) == os.path.realpath("/bin/sh")
+    assert program_of("planted", "/", {"PATH": str(workspace)}, config) == ""
 
 
 def _entry(config: HostConfig) -> Entry:
