@@ -34,9 +34,14 @@ async def sweep(services: "Services") -> None:
 
 
 async def _remove_due(services: "Services") -> bool:
-    """Whether there may be more."""
+    """Whether there may be more. A state that cannot be removed now holds up no other, and is tried again."""
     keep_days = int(services.plan.state.get("keep_days", 7))
     found = await states.ask(services, "state.due", before=time.time() - keep_days * _DAY, limit=_AT_ONCE)
+    failed = 0
     for row in found["items"]:
-        await states.remove_detached(services, State.from_wire(row), _BY, tell_empty=False)
-    return len(found["items"]) == _AT_ONCE
+        try:
+            await states.remove_detached(services, State.from_wire(row), _BY, tell_empty=False)
+        except AdapterError as error:
+            failed += 1
+            _log.warning("state is not removed", state_id=row["state_id"], reason=error.message)
+    return len(found["items"]) == _AT_ONCE and not failed

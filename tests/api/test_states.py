@@ -20,6 +20,9 @@ MANIFEST = f"""
 [agents.coder]
 command = ["sh", "-c", '{SAYS_TOKEN}']
 max_instances = 5
+[agents.crew]
+command = ["sh", "-c", '{SAYS_TOKEN}']
+state = "shared"
 [agents.team]
 command = ["sh", "-c", '{SAYS_TOKEN}']
 max_instances = 5
@@ -186,6 +189,9 @@ def test_what_was_left_under_a_name_is_adopted(box: ApiBox, client: BoxClient, l
     entry = door.call("memory.retrieve", key="k")
     assert (entry["value"], entry["metadata"], entry["expires_at"] is None) == ("old", {"n": 1}, False)
     assert door.call("pod.read", path="notes/a")["content"] == "old"
+    client.memory.store("k", "of the crew", namespace="agent.crew")
+    assert agentbox(box, "state", "adopt", "--agent", "crew", "legacy.crew").returncode == 0
+    assert lives(name="crew", agent="crew")[1].call("memory.retrieve", key="k")["value"] == "of the crew"
     assert client.states.list(legacy=True)[0] == []
 
 

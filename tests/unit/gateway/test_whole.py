@@ -121,7 +121,7 @@ async def test_calls_of_agents_leave_no_line_in_the_logs(box: tuple[ApiBox, Gate
     """However many: the log of a box is no agent's to fill."""
     api, gateway = box
     with api.client() as client:
-        parent = client.call("spawn", body={"name": "parent"})["handle"]
+        parent = client.call("spawn", body={"name": "parent", "agent": "parent"})["handle"]
         await until(lambda: bool(said(client, parent["agent_id"])), "it says its token", seconds=20)
         logs = (gateway.log, api.log)
         with Door(f"http://127.0.0.1:{gateway.port}", said(client, parent["agent_id"])[0]) as door:
