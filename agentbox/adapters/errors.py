@@ -1,5 +1,6 @@
 """The errors that may leave an adapter, and their problem documents (RFC 9457)."""
 
+import errno
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -177,6 +178,19 @@ class SpawnError(AdapterError):
 
 class QuotaExceeded(AdapterError):
     code, status, names = "quota-exceeded", 507, ("limit", "observed", "cap", "config_path")
+
+
+def disk_full(doing: str) -> QuotaExceeded:
+    """The error of a write for which the disk has no room (507)."""
+    return QuotaExceeded(
+        f"cannot {doing}: the disk is full", hint="free space on the state volume",
+        limit="disk", observed=None, cap=None, config_path="",
+    )  # fmt: skip
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether the system refused a write for want of room."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 class EmbeddingError(AdapterError):

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import apsw
 
-from agentbox.adapters.errors import AdapterError, BackendError, SlotUnavailable
+from agentbox.adapters.errors import AdapterError, BackendError, QuotaExceeded, SlotUnavailable, disk_full, is_disk_full
 from agentbox.adapters.migrations import migrate
 from agentbox.adapters.private import make_private
+from agentbox.adapters.sqlite_errors import BUSY_MS, typed
 from agentbox.adapters.sqlite_loss import advance, check_complete, check_present, identify
 from agentbox.adapters.store_record import StoreRecord
 from agentbox.adapters.threads import in_thread
@@ -25,7 +26,6 @@ T = TypeVar("T")
 Job = Callable[[apsw.Connection], Any]
 READERS = 2
 BATCH = 64  # jobs that share a commit
-BUSY_MS = 5000
 _Item = tuple[Job, "Future[Any]"] | None
 
 
@@ -82,18 +82,21 @@ class Database:
         """As `read`, for a thread that may block."""
         return self._wait(self._reads, job)
 
-    async def pulse(self, now: Any) -> str:
-        """Writes a time into the table `pulse` and reads it back: "", or what is wrong with the store."""
+    async def pulse(self, now: Any) -> tuple[Literal["ok", "degraded", "down"], str]:
+        """Writes a time into the table `pulse` and reads it back. On a full disk a store is degraded: it can be read."""
         try:
             await self.write(lambda db: db.execute("INSERT OR REPLACE INTO pulse VALUES (0, ?)", (now,)))
             found = await self.read(lambda db: row(db, "SELECT at FROM pulse"))
             if self._record is not None and self._record.due:
                 await self._keep_record()
+        except QuotaExceeded as error:
+            return "degraded", error.message
         except AdapterError as error:
-            return error.message
+            return "down", error.message
         except OSError as error:
-            return f"cannot write what {self.path.name} holds: {error.strerror}"
-        return "" if found is not None and self.still_there() else f"{self.path.name} is gone"
+            why = f"cannot write what {self.path.name} holds: {error.strerror}"
+            return "degraded" if is_disk_full(error) else "down", why
+        return ("ok", "") if found is not None and self.still_there() else ("down", f"{self.path.name} is gone")
 
     def _end(self, threads: Sequence[threading.Thread]) -> None:
         """The writer's connection is closed last: SQLite empties the WAL then, which a reader's cannot."""
@@ -137,13 +140,8 @@ class Database:
         jobs.put((job, future))
         return future
 
-    def _typed(self, error: apsw.Error) -> BackendError:
-        why = {
-            apsw.FullError: "the disk is full", apsw.ReadOnlyError: "the file system is read-only",
-            apsw.BusyError: f"another process held it for {BUSY_MS // 1000} s", apsw.CorruptError: "the file is damaged",
-            apsw.NotADBError: "the file is no database",
-        }.get(type(error), type(error).__name__)  # fmt: skip
-        return BackendError(f"cannot use {self.path.name}: {why}", slot=self._slot, impl=self._impl)
+    def _typed(self, error: apsw.Error) -> AdapterError:
+        return typed(error, self.path.name, self._slot, self._impl)
 
     def _open(self) -> None:
         try:
@@ -165,6 +163,8 @@ class Database:
         except apsw.Error as error:
             raise self._typed(error) from error
         except OSError as error:
+            if is_disk_full(error):
+                raise disk_full(f"open {self.path.name}") from error
             detail = f"cannot use {self.path.name}: {error.strerror}"
             raise BackendError(detail, slot=self._slot, impl=self._impl) from error
         found = self.path.stat()

@@ -10,6 +10,10 @@ _MEANINGS = (
         "a program that the box needs is not running; it is started again, later each time: ./agentbox.sh logs says why",
     ),
     ("adapter:", "a slot that the manifest requires does not work; its backend may be down or its folder unwritable"),
+    (
+        "disk full:",
+        "that folder of the box has less than 1 MiB left: free space there, what is stored can still be read",
+    ),
     ("path not accessible:", "that folder of the box cannot be written: its disk is full or mounted read-only"),
     ("sandbox:canary", "no agent could be started to try the sandbox; agent-host's log says why"),
     (

@@ -15,12 +15,16 @@ def replace(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = True)
     part = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
-        _write_all(descriptor, data)
-        if durable:
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    part.rename(path)
+        try:
+            _write_all(descriptor, data)
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        part.rename(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
     if durable:
         sync_folder(path.parent)
 

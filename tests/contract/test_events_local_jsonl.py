@@ -84,7 +84,7 @@ def test_the_vector_of_the_specification():
 
 @pytest.mark.parametrize("sync", ["group", "always"])
 def test_a_full_file_system(tmp_path, sync):
-    """V13 on a tmpfs of 5 MiB that is really full: QuotaExceeded, health down, every record that was acknowledged is
+    """V13 on a tmpfs of 5 MiB that is really full: QuotaExceeded, health degraded, every record that was acknowledged is
     there; with room again the same journal goes on without a restart."""
     script = """
         mount -t tmpfs -o size=5m none "$1"
@@ -104,7 +104,7 @@ def test_a_full_file_system(tmp_path, sync):
     )
     *told, end = [json.loads(line) for line in done.stdout.splitlines()]
     errors = [line for line in told if "error" in line]
-    assert errors == [{"error": "QuotaExceeded", "health": "down"}]
+    assert errors == [{"error": "QuotaExceeded", "health": "degraded"}]
     acknowledged = [line for line in told if "seq" in line]
     assert len(acknowledged) > 1000
     assert (end["health"], end["ok"]) == ("ok", True)

@@ -22,6 +22,7 @@ def nested(depth, opened="[", closed="]", inner=""):
     ],
 )  # fmt: skip
 def test_what_is_refused(document, why):
+    """With a reason."""
     with pytest.raises(NotJson, match=why):
         read_json(document)
 

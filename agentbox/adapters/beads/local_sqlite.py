@@ -14,6 +14,7 @@ from agentbox.adapters.beads.lease_time import LOOK_SECONDS, LeaseTime
 from agentbox.adapters.beads.rows import beads, find, ms
 from agentbox.adapters.beads.schema import MIGRATIONS
 from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.errors import QuotaExceeded
 from agentbox.adapters.sqlite import Database
 from agentbox.adapters.text import check_range, check_text, cursor_of, json_text, key_of
 from agentbox.adapters.wire import JsonValue
@@ -54,8 +55,7 @@ class LocalSqliteBeads(Adapter):
 
     async def health(self) -> Health:
         """Writes a time and reads it back."""
-        fault = await self._db.pulse(self._now())
-        return self.health_is("down" if fault else "ok", fault)
+        return self.health_is(*await self._db.pulse(self._now()))
 
     async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
         good = checks.check_spec(spec)
@@ -197,7 +197,12 @@ class LocalSqliteBeads(Adapter):
             return job(db, now)
 
         found = await self._db.read(try_it)
-        return await self._write(settle_first) if found is _SETTLE else cast(T, found)
+        if found is not _SETTLE:
+            return cast(T, found)
+        try:
+            return await self._write(settle_first)
+        except QuotaExceeded:  # the disk is full: what is stored is shown as it is
+            return await self._db.read(lambda db: job(db, self._now()))
 
 
 _SETTLE = object()

@@ -1,12 +1,11 @@
 """What one sync covers, and who is told of it."""
 
-import errno
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from agentbox.adapters.errors import AdapterError, QuotaExceeded
+from agentbox.adapters.errors import AdapterError, disk_full, is_disk_full
 from agentbox.adapters.events import chain
 from agentbox.adapters.events.active import broken
 from agentbox.adapters.events.contract import Event
@@ -87,9 +86,6 @@ def tell(jobs: Sequence[Job], error: BaseException) -> None:
 
 def refusal(error: OSError) -> AdapterError:
     """What a failed write is to the caller."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return QuotaExceeded(
-            "cannot append to the journal: the disk is full", hint="free space on the state volume",
-            limit="disk", observed=None, cap=None, config_path="",
-        )  # fmt: skip
+    if is_disk_full(error):
+        return disk_full("append to the journal")
     return broken(f"cannot append to the journal: {error.strerror}")

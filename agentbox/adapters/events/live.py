@@ -22,6 +22,7 @@ from agentbox.adapters.events.writer import Writer
 
 SEGMENT_SIZE = 256 << 20
 MAX_SIZE = 4 << 30
+DISK_FULL = "the disk is full"
 ROOM = 1 << 20  # bytes that the file system must have free
 STRIDE, PAUSE = 50, 0.004  # the check in the background rests, so that it takes a fifth of a core at most
 
@@ -81,10 +82,11 @@ class Live:
         if seq >= self.journal.first_seq and self.writer.record(seq).hash != digest:
             return "the newest record does not read back"
         if self._record.due:
-            self._keep_record()
+            with suppress(OSError):  # of a full disk, which is told below
+                self._keep_record()
         room = os.statvfs(self._cfg.directory)
         if room.f_bavail * room.f_frsize < ROOM:
-            return "the disk is full"
+            return DISK_FULL
         return ""
 
     def verify(self, from_seq: int) -> VerifyReport:

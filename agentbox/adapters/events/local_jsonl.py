@@ -22,7 +22,7 @@ from agentbox.adapters.events.contract import (
     VerifyReport,
 )
 from agentbox.adapters.events.drafts import draft_of
-from agentbox.adapters.events.live import Live
+from agentbox.adapters.events.live import DISK_FULL, Live
 from agentbox.adapters.events.received import draft_of_delivered
 from agentbox.adapters.shares import is_agent
 from agentbox.adapters.text import check_range, check_text
@@ -84,6 +84,8 @@ class LocalJsonlEvents(Adapter):
             complaint = await asyncio.get_running_loop().run_in_executor(live.pool, live.complaint)
         except (AdapterError, OSError, ValueError, RuntimeError) as error:
             complaint = f"cannot read the journal back: {type(error).__name__}"
+        if complaint == DISK_FULL:
+            return self.health_is("degraded", complaint)
         if not complaint and live.writer.full:
             return self.health_is("degraded", "appends fail: the journal has reached adapters.events.max_size")
         return self.health_is("down" if complaint else "ok", complaint)

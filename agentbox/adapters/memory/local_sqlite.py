@@ -73,8 +73,7 @@ class LocalSqliteMemory(Adapter):
 
     async def health(self) -> Health:
         """Writes a time and reads it back."""
-        fault = await self._db.pulse(self._now())
-        return self.health_is("down" if fault else "ok", fault)
+        return self.health_is(*await self._db.pulse(self._now()))
 
     async def store(
         self, key: str, value: JsonValue, *,

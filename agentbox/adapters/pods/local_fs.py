@@ -76,10 +76,10 @@ class LocalFsPods(Adapter):
             there = await self._run(store.tree.still_there)
         except AdapterError as error:
             return self.health_is("down", error.message)
-        fault = await self._db.pulse(int(self.deps.clock.now().timestamp() * 1000))
-        if not fault and not there:
-            fault = "the folder of the objects is gone"
-        return self.health_is("down" if fault else "ok", fault)
+        state, fault = await self._db.pulse(int(self.deps.clock.now().timestamp() * 1000))
+        if state != "down" and not there:
+            state, fault = "down", "the folder of the objects is gone"
+        return self.health_is(state, fault)
 
     async def write(
         self, path: str, body: bytes | AsyncIterator[bytes], *,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentbox.adapters.errors import AdapterError, BackendError, NotFound, PermissionDenied
+from agentbox.adapters.errors import AdapterError, BackendError, NotFound, PermissionDenied, disk_full, is_disk_full
 from agentbox.adapters.wire import refuse
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -129,4 +129,6 @@ def typed(doing: str) -> Iterator[None]:
     except AdapterError:
         raise
     except OSError as error:
+        if is_disk_full(error):
+            raise disk_full(doing) from error
         raise BackendError(f"cannot {doing}: {error.strerror or error}", slot="pods", impl="local-fs") from error

@@ -14,6 +14,8 @@ from agentbox.adapters.errors import (
     BackendError,
     InvalidTransition,
     NotFound,
+    disk_full,
+    is_disk_full,
 )
 from agentbox.adapters.orchestrator.checks import check_form, check_program
 from agentbox.adapters.orchestrator.contract import LONGEST_RUN
@@ -123,10 +125,12 @@ class Tasks:
         return self._task(bead)
 
     async def _keep_entry(self, entry: Entry) -> Entry:
-        """Raises BackendError when the spool does not take it: nothing is queued that a crash would lose."""
+        """Raises QuotaExceeded or BackendError when the spool does not take it: nothing is queued that a crash would lose."""
         try:
             return await self._spool.save(entry)
         except OSError as error:
+            if is_disk_full(error):
+                raise disk_full("keep the task") from error
             detail = f"cannot keep the task: {error.strerror}"
             raise BackendError(detail, hint="free space on the state volume", slot="beads", impl="spool") from error
 

@@ -1,4 +1,5 @@
-"""`path not accessible: <path>`: each writable root still takes a write."""
+"""`path not accessible: <path>`: each writable root still takes a write. `disk full: <path>`: the state folder has
+less than the journal needs to go on."""
 
 import asyncio
 import os
@@ -12,6 +13,7 @@ from agentbox.probes.requirement import Requirement, Wake
 from agentbox.settings import Paths
 from agentbox.supervision.files import probe_file
 
+ROOM = 1 << 20  # bytes; the journal takes nothing below it
 _PROBE = b"agentbox readiness probe\n"
 
 
@@ -22,6 +24,7 @@ class PathsRequirement(Requirement):
     listed_as = "paths:accessible"
 
     def __init__(self, paths: Paths, plan: Plan) -> None:
+        self._state = paths.state
         self._roots = {root: paths.at(root) for root in plan.writable_roots}
         self._calls: dict[str, InThread[bool]] = {root: InThread(f"readiness-{root}") for root in self._roots}
         self._mounts: _Mounts | None = None
@@ -29,7 +32,11 @@ class PathsRequirement(Requirement):
     async def check(self) -> tuple[str, ...]:
         """One thread a root, so that a mount that hangs is named alone."""
         good = await asyncio.gather(*(self._takes_write(root) for root in self._roots))
-        return tuple(_text(root) for root, works in zip(self._roots, good, strict=True) if not works)
+        refused = [_text(root) for root, works in zip(self._roots, good, strict=True) if not works]
+        full = [
+            f"disk full: {root}" for root, folder in self._roots.items() if folder == self._state and is_full(folder)
+        ]
+        return (*refused, *full)
 
     def late(self) -> tuple[str, ...]:
         return tuple(_text(root) for root in self._roots)
@@ -58,6 +65,15 @@ def takes_write(folder: Path) -> bool:
             return os.pread(descriptor, written, 0) == _PROBE
     except OSError:
         return False
+
+
+def is_full(folder: Path) -> bool:
+    """Whether its file system has less than 1 MiB left for this user."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False  # `takes_write` tells
+    return found.f_bavail * found.f_frsize < ROOM
 
 
 class _Mounts:

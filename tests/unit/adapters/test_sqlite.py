@@ -8,7 +8,7 @@ import apsw
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.errors import BackendError, SlotUnavailable
+from agentbox.adapters.errors import BackendError, QuotaExceeded, SlotUnavailable
 from agentbox.adapters.sqlite import Database, rows
 
 SCHEMA = ("CREATE TABLE t (n INTEGER PRIMARY KEY) STRICT",)
@@ -129,7 +129,7 @@ async def test_a_full_disk_is_a_typed_error(db):
     big = lambda connection: connection.execute(  # noqa: E731
         "CREATE TABLE big AS WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM s LIMIT 1000) SELECT randomblob(1000) FROM s"
     ).fetchall()
-    with pytest.raises(BackendError, match="disk is full"):
+    with pytest.raises(QuotaExceeded, match="disk is full"):
         await db.write(big)
     await db.write(lambda connection: connection.execute("PRAGMA max_page_count = 100000").fetchall())
     await db.write(insert(1))

@@ -52,6 +52,7 @@ DOCUMENTS = {
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_any_manifest_is_judged_soon(name):
+    """By the parser, the schema and every rule, in a process of its own."""
     data = DOCUMENTS[name].encode()
     assert len(data) <= MAX_BYTES
     done = subprocess.run(
@@ -78,6 +79,7 @@ def test_any_manifest_is_judged_soon(name):
     ],
 )
 def test_what_is_beyond_any_use_is_refused_by_name(text, why):
+    """With its place."""
     (found,) = parse((HEAD + text).encode(), "x").findings
     assert str(found).startswith(why)
 

@@ -1,0 +1,86 @@
+"""Each local store on a file system that is really full: `python -m agentbox.testing.full_disk FOLDER`, one line of JSON a slot.
+
+FOLDER is a small tmpfs that the caller mounted.
+"""
+
+import asyncio
+import errno
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from agentbox.adapters.base import SlotName
+from agentbox.adapters.beads.contract import BeadSpec
+from agentbox.adapters.errors import AdapterError
+from agentbox.adapters.events.contract import NewEvent
+from agentbox.testing.local_store import LocalStore
+
+CREATOR = "urn:agentbox:box:test"
+Step = Callable[[Any], Awaitable[Any]]
+STEPS: dict[SlotName, tuple[str, Step, Step]] = {
+    "beads": (
+        "local-sqlite",
+        lambda slot: slot.create_epic(BeadSpec(title="x", creator=CREATOR, body="x" * 20_000)),
+        lambda slot: slot.list(limit=1),
+    ),
+    "memory": (
+        "local-sqlite", lambda slot: slot.store("k", "word " * 5000), lambda slot: slot.retrieve("k"),
+    ),
+    "pods": (
+        "local-fs", lambda slot: slot.write("a", b"x" * 20_000), lambda slot: slot.read("a"),
+    ),
+    "events": (
+        "local-jsonl",
+        lambda slot: slot.append([NewEvent(type="test.work", data={"fill": "x" * 20_000})]),
+        lambda slot: slot.read(),
+    ),
+}  # fmt: skip
+
+
+async def tried(step: Awaitable[Any]) -> str:
+    """`ok`, or the error's code and status."""
+    try:
+        await step
+    except AdapterError as error:
+        return f"{error.code} {error.status}"
+    return "ok"
+
+
+async def one(slot: SlotName, folder: Path) -> dict[str, Any]:
+    """Fills the disk under an open store, and makes room again."""
+    impl, write, read = STEPS[slot]
+    store = LocalStore(slot, impl, folder)
+    adapter = await store.open()
+    told: dict[str, Any] = {"slot": slot, "before": await tried(write(adapter))}
+    fill(folder / "ballast")
+    told["write"] = [await tried(write(adapter)) for _ in range(3)]
+    told["read"] = await tried(read(adapter))
+    health = await adapter.health()
+    told["health"] = [health.state, health.detail]
+    (folder / "ballast").unlink()
+    told["after"] = [await tried(write(adapter)), (await adapter.health()).state]
+    await store.close_all()
+    return told
+
+
+def fill(path: Path) -> None:
+    """To the last byte."""
+    with path.open("wb", buffering=0) as file:
+        for size in (1 << 16, 1 << 12, 1):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+
+
+async def main(folder: Path) -> None:
+    for slot in STEPS:
+        print(json.dumps(await one(slot, folder)), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))
