@@ -71,8 +71,8 @@ class Tables:
     def pairs() -> set[int]:
         """The inodes of all sockets of Unix in this box, those too that are under way in another."""
         with open(_PAIRS, "rb", buffering=1 << 20) as stream:  # noqa: PTH123 - few imports
-            next(stream, b"")
-            return {int(line.split(None, 7)[6]) for line in stream}
+            rows = (line.split(None, 7) for line in stream)  # a name may have anything in it, an end of a line too
+            return {int(row[6]) for row in rows if len(row) > 6 and row[6].isdigit()}
 
     def _ask(self, place: Place) -> int:
         if self._asked is None:

@@ -1,10 +1,12 @@
 """What an agent's sockets keep in the kernel has a most, whatever becomes of their descriptors."""
 
+import os
 import socket
 
 import pytest
 
 from agentbox.sandbox.answers.buffers import CONNECTION, END
+from agentbox.sandbox.answers.tables import Tables
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.seccomp import of_this_machine
 from agentbox.testing.confined import EVERYWHERE, answer
@@ -112,6 +114,13 @@ made, why = flood(sent)
 said(why=why, made=len(made))
 """)
     assert found == {"why": "ENOBUFS", "made": SHARE // (2 * END) - 1}
+
+
+def test_a_name_of_several_lines_is_no_row() -> None:
+    """The kernel writes names of sockets as they are."""
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(f"\0agentbox-{os.getpid()}\nx y\n1 2 3 4 5 6 seven\n")
+        assert os.fstat(one.fileno()).st_ino in Tables.pairs()
 
 
 def test_nobody_changes_the_size() -> None:
