@@ -144,17 +144,19 @@ def test_a_state_goes_whole_and_not_while_somebody_lives(
     assert door.call("memory.list")["items"] == []
 
 
-def test_a_restart_and_a_second_process_keep_the_state(lives: Callable[..., Any], client: BoxClient) -> None:
-    """A generation is no new state; a child has its own."""
+def test_a_restart_keeps_the_state(lives: Callable[..., Any], client: BoxClient, gateway: GatewayBox) -> None:
+    """A generation is no new state, and finds what the one before it left; a child has its own."""
     script = 'echo "$AGENTBOX_TOKEN"; read -r line; exit 1'
     agent, door = lives(argv=["sh", "-c", script], stdin="pipe", restart="on-failure")
-    door.call("memory.store", key="k", value="kept")
+    door.call("pod.write", path="left", content="kept")
     child = client.agents.spawn(spec("true", parent_id=agent.agent_id))
     assert child.state_id not in ("", agent.state_id)
     with client.agents.attach(agent.agent_id, 1) as pipe:
         pipe.send(b"go\n")
-    again = until(lambda: (one := client.agents.get(agent.agent_id)).generation == 2 and one)
-    assert again.state_id == agent.state_id
+        until(lambda: client.agents.get(agent.agent_id).generation == 2)
+    assert client.agents.get(agent.agent_id).state_id == agent.state_id
+    with Door(f"http://127.0.0.1:{gateway.port}", _token(client, agent.agent_id, line=1)) as again:
+        assert again.call("pod.read", path="left")["content"] == "kept"
 
 
 def test_prune_takes_what_has_no_name_and_no_life(box: ApiBox, client: BoxClient, lives: Callable[..., Any]) -> None:
@@ -253,9 +255,11 @@ def journal(client: BoxClient) -> list[dict[str, Any]]:
     return found
 
 
-def _token(client: BoxClient, agent_id: str) -> str:
+def _token(client: BoxClient, agent_id: str, line: int = 0) -> str:
+    """A line of its stdout: each life of SAYS_TOKEN prints its token."""
+
     def said() -> str:
         items = client.agents.stream(agent_id, follow=False)
         return b"".join(item.data for item in items if item.kind == "stdout").decode()
 
-    return str(until(lambda: "\n" in said() and said().splitlines()[0]))
+    return str(until(lambda: said().count("\n") > line and said().splitlines()[line]))
