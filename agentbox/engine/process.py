@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agentbox.engine import hostlimits, ports
 from agentbox.engine.base import Running, Start
 from agentbox.engine.compose import same_secrets
 from agentbox.engine.daemon import start_ticks
@@ -42,6 +41,8 @@ class Process:
 
     def check(self, start: Start) -> None:
         """Raises AgentboxError: exit 7 for a port that is taken, 3 for limits and for places that uid 1000 cannot read."""
+        from agentbox.engine import hostlimits, ports  # for the start alone
+
         if os.geteuid() == 0:
             require_readable([CHECKOUT, Path(sys.prefix), Path(sys.executable).resolve()])
         hostlimits.check(start.plan, hostlimits.of_this_process())
