@@ -15,7 +15,7 @@ from agentbox.plan.words import PASSWORD, filled, image_words
 from agentbox.settings import Paths
 
 _R = TypeVar("_R")
-_DEEP = ("exec", "http")  # kinds that run after the seal unless their file says otherwise
+_DEEP = ("exec", "http", "layer-files")  # kinds that run after the seal unless their file says otherwise
 _CHILDREN = ("exec", "python-import")  # kinds that start a process, which gets the feature's environment
 
 

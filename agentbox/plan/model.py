@@ -81,7 +81,7 @@ class Probe:
 
     id: str
     feature: str
-    kind: Literal["path", "exec", "python-import", "http"]
+    kind: Literal["path", "exec", "python-import", "http", "layer-files"]
     required: bool = True
     stage: Literal["boot", "deep"] = "boot"
     timeout_seconds: float = 5

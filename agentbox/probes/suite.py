@@ -125,4 +125,16 @@ def _http() -> Check:
     return check_http
 
 
-_LOADERS: dict[str, Callable[[], Check]] = {"path": _path, "exec": _exec, "python-import": _import, "http": _http}
+def _layer_files() -> Check:
+    from agentbox.probes.layer_files import check_layer_files
+
+    return check_layer_files
+
+
+_LOADERS: dict[str, Callable[[], Check]] = {
+    "path": _path,
+    "exec": _exec,
+    "python-import": _import,
+    "http": _http,
+    "layer-files": _layer_files,
+}

@@ -9,6 +9,9 @@ import pytest
 
 from agentbox.boot.errors import BootError
 from agentbox.boot.steps import b6_programs
+from agentbox.plan.model import Probe
+from agentbox.probes.layer_files import AT_BOOT
+from agentbox.probes.suite import run_one
 from agentbox.settings import Paths
 
 FILES = {"/opt/lib/a": 3, "/opt/lib/b": 4, "/opt/lib/deep/c": 0, "/top": 2}
@@ -85,3 +88,26 @@ def test_a_link_is_not_the_file_that_it_leads_to(context: Any) -> None:
 def test_without_records_nothing_is_asked(tmp_path: Path) -> None:
     """The process engine has none."""
     b6_programs.run(Said(tmp_path))  # type: ignore[arg-type]
+
+
+def test_a_boot_compares_what_it_needs_first_and_the_deep_probe_all(context: Any) -> None:
+    """Of a large image: a damaged loader ends the boot; a damaged page of a package is found after the seal."""
+    loader, page = "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", "/usr/share/doc/0/page"
+    files = {f"/usr/share/doc/{number}/page": 1 for number in range(AT_BOOT)} | {loader: 1}
+    for path, size in files.items():
+        below(context, path).parent.mkdir(parents=True, exist_ok=True)
+        below(context, path).write_bytes(b"x" * size)
+    record = {"packages": {"p": {"count": len(files), "size": len(files), "files": files}}}
+    (context.paths.layer_files / "base.json").write_text(json.dumps(record))
+    b6_programs.run(context)
+    probe = Probe(id="image-files", feature="core", kind="layer-files", stage="deep")
+    assert run_one(probe, context.paths).detail == ""
+    last = f"/usr/share/doc/{AT_BOOT - 1}/page"
+    below(context, last).unlink()
+    below(context, page).write_bytes(b"")
+    result = run_one(probe, context.paths)
+    assert result.detail == f"{page} has 0 bytes, the image was built with 1, and 1 more"
+    below(context, page).write_bytes(b"x")
+    b6_programs.run(context)
+    below(context, loader).write_bytes(b"")
+    assert faults(context) == [(loader, "has 0 bytes, the image was built with 1")]

@@ -121,6 +121,7 @@ def test_every_probe_of_core_is_required_and_runs_at_its_stage() -> None:
         ("path", "boot"),
         ("python-import", "boot"),
         ("exec", "deep"),
+        ("layer-files", "deep"),
     }
 
 
