@@ -11,8 +11,9 @@ from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
 from agentbox.adapters.beads import checks, closing, contract, create, deps, leases
 from agentbox.adapters.beads.contract import ALL, Bead, BeadFilter, BeadSpec, Claim
 from agentbox.adapters.beads.lease_time import LOOK_SECONDS, LeaseTime
-from agentbox.adapters.beads.rows import beads, find, ms
+from agentbox.adapters.beads.rows import bead_of, find, ms, order_of, raw_beads
 from agentbox.adapters.beads.schema import MIGRATIONS
+from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import QuotaExceeded
 from agentbox.adapters.sqlite import Database
@@ -32,6 +33,7 @@ class LocalSqliteBeads(Adapter):
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._db = Database(cfg.directory / "beads.db", MIGRATIONS, self.slot, self.impl, record=cfg.record)
+        self._damaged = DamagedRows("beads.db")
         self._lease_s = int(cfg.option("lease_seconds", leases.DEFAULT_LEASE))
         self._time = LeaseTime(deps.clock)
         self._looking: asyncio.Task[None] | None = None
@@ -55,7 +57,8 @@ class LocalSqliteBeads(Adapter):
 
     async def health(self) -> Health:
         """Writes a time and reads it back."""
-        return self.health_is(*await self._db.pulse(self._now()))
+        state, detail = await self._db.pulse(self._now())
+        return self.health_is(*self._damaged.judged(state, detail))
 
     async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
         good = checks.check_spec(spec)
@@ -136,10 +139,9 @@ class LocalSqliteBeads(Adapter):
             if after is not None:
                 where += " AND (b.priority, b.rank, b.id) > (?, ?, ?)"
                 values += after
-            found = beads(db, f"{where} ORDER BY b.priority, b.rank, b.id LIMIT ?", (*values, limit + 1))
-            last = found[limit - 1] if len(found) > limit else None
-            key = None if last is None else (last.priority, ms(last.not_before or last.created_at), last.id)
-            return Page(items=found[:limit], next_cursor=None if key is None else cursor_of(listing, key))
+            found = raw_beads(db, f"{where} ORDER BY b.priority, b.rank, b.id LIMIT ?", (*values, limit + 1))
+            beyond = cursor_of(listing, order_of(found[limit - 1])) if len(found) > limit else None
+            return Page(items=self._damaged.readable(found[:limit], bead_of), next_cursor=beyond)
 
         return await self._read(job, with_schedules=True)
 
@@ -160,10 +162,11 @@ class LocalSqliteBeads(Adapter):
             where += " AND b.id > ?"
             values += tuple(after)
         found = await self._read(
-            lambda db, _now: beads(db, f"WHERE TRUE{where} ORDER BY b.id LIMIT ?", (*values, limit + 1))
+            lambda db, _now: raw_beads(db, f"WHERE TRUE{where} ORDER BY b.id LIMIT ?", (*values, limit + 1))
         )
         more = len(found) > limit
-        return Page(items=found[:limit], next_cursor=cursor_of(listing, (found[limit - 1].id,)) if more else None)
+        items = self._damaged.readable(found[:limit], bead_of)
+        return Page(items=items, next_cursor=cursor_of(listing, (found[limit - 1][0],)) if more else None)
 
     def _now(self) -> int:
         return ms(self.deps.clock.now())

@@ -8,6 +8,7 @@ from typing import Any
 import apsw
 
 from agentbox.adapters.beads.contract import Bead
+from agentbox.adapters.damaged_rows import UNREADABLE, damaged_row
 from agentbox.adapters.errors import NotFound
 from agentbox.adapters.sqlite import row, rows
 
@@ -40,7 +41,14 @@ def moment(milliseconds: int) -> datetime:
 
 
 def bead_of(found: Sequence[Any]) -> Bead:
-    """A row of `SELECT` as a record."""
+    """A row of `SELECT` as a record. Raises IntegrityError for one that holds none."""
+    try:
+        return _bead_of(found)
+    except UNREADABLE:
+        raise damaged_row(f"bead {found[0]}") from None
+
+
+def _bead_of(found: Sequence[Any]) -> Bead:
     values = dict(zip(COLUMNS, found, strict=False))
     for name in _TIMES:
         if values[name] is not None:
@@ -63,9 +71,15 @@ def find(db: apsw.Connection, bead_id: str) -> Bead:
     return bead_of(found)
 
 
-def beads(db: apsw.Connection, where: str, values: Iterable[Any]) -> tuple[Bead, ...]:
-    """Every bead of a query that goes on after `FROM beads b`."""
-    return tuple(bead_of(found) for found in rows(db, SELECT + where, values))
+def raw_beads(db: apsw.Connection, where: str, values: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """The rows, for `bead_of`, of a query that goes on after `FROM beads b`."""
+    return rows(db, SELECT + where, values)
+
+
+def order_of(found: Sequence[Any]) -> tuple[int, int, str]:
+    """Where a row stands among those that are ready."""
+    values = dict(zip(COLUMNS, found, strict=False))
+    return values["priority"], values["not_before"] or values["created_at"], values["id"]
 
 
 def change(db: apsw.Connection, bead_id: str, now: int, **columns: Any) -> Bead:

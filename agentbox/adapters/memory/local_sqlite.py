@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 import apsw
 
 from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError
 from agentbox.adapters.memory import checks, filters, rows, search
@@ -40,6 +41,7 @@ class LocalSqliteMemory(Adapter):
         self._quotas = Quotas(
             int(cfg.option("namespace_size", 256 << 20)), int(cfg.option("namespace_entries", 50_000))
         )
+        self._damaged = DamagedRows("memory.db")
         self._embedder: Lazy | None = None
         self._vectors = Vectors(DIMS)
         self._model_id = ""  # of the vectors that are stored
@@ -73,7 +75,8 @@ class LocalSqliteMemory(Adapter):
 
     async def health(self) -> Health:
         """Writes a time and reads it back."""
-        return self.health_is(*await self._db.pulse(self._now()))
+        state, detail = await self._db.pulse(self._now())
+        return self.health_is(*self._damaged.judged(state, detail))
 
     async def store(
         self, key: str, value: JsonValue, *,
@@ -144,9 +147,10 @@ class LocalSqliteMemory(Adapter):
         where += " AND substr(e.key, 1, ?) = ?" + (" AND e.key > ?" if after else "")
         values = (namespace, self._now(), *bound, len(prefix), prefix, *(after or ()), limit + 1)
         sql = f"SELECT {COLUMNS} FROM entries e WHERE e.namespace = ? AND {LIVE}{where} ORDER BY e.key LIMIT ?"
-        found = tuple(map(entry_of, await self._db.read(lambda db: select(db, sql, values))))
+        found = await self._db.read(lambda db: select(db, sql, values))
+        items = self._damaged.readable(found[:limit], entry_of)
         more = len(found) > limit
-        return Page(items=found[:limit], next_cursor=cursor_of(listing, (found[limit - 1].key,)) if more else None)
+        return Page(items=items, next_cursor=cursor_of(listing, (found[limit - 1][1],)) if more else None)
 
     async def stats(self, namespace: str | None = None) -> MemoryStats:
         lazy, now = self._open(), self._now()

@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 
+from agentbox.adapters.damaged_rows import UNREADABLE, damaged_row
 from agentbox.adapters.errors import QuotaExceeded
 from agentbox.adapters.memory.contract import Embedder, MemoryEntry
 from agentbox.adapters.memory.embedder import check_model
@@ -45,7 +46,14 @@ class Draft:
 
 
 def entry_of(found: tuple[Any, ...]) -> MemoryEntry:
-    """The record of a row of COLUMNS."""
+    """The record of a row of COLUMNS. Raises IntegrityError for one that holds none."""
+    try:
+        return _entry_of(found)
+    except UNREADABLE:
+        raise damaged_row(f"entry {found[1]!r} of namespace {found[0]!r}") from None
+
+
+def _entry_of(found: tuple[Any, ...]) -> MemoryEntry:
     namespace, key, value, text, metadata, created, updated, expires = found
     return MemoryEntry(
         namespace=namespace, key=key, value=json.loads(value), text=text, metadata=json.loads(metadata),
