@@ -78,7 +78,7 @@ _ROWS = (
     _of_agents("egress", "bytes", "gateway, in 24 h", "the proxy refuses", "exact to one piece",
                "gateway/test_proxy_tunnel.py::test_bytes_are_counted_across_a_restart_and_the_limit_cuts"),
     Limit(name="box_tasks", unit="processes", config_path="resources.pids", holder="reaper at the fork, of all agents, threads too",
-          at_the_limit="fork fails, the spawn is refused; the control plane keeps its reserve", bound="exact but for calls under way",
+          at_the_limit="fork fails, the spawn is refused; the control plane keeps its reserve", bound="but for calls under way, far within the reserve",
           shown_by="sandbox/test_box_tasks.py::test_no_sum_of_agents_takes_the_reserve"),
     Limit(name="box_memory", unit="bytes", config_path="resources.memory", holder="watchdog, of all agents",
           at_the_limit="the tree that uses most is ended", bound="0.5 s after crossing",
