@@ -26,10 +26,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.sample_seed = done.stdout.strip() or "no-commit"
 
 
-def pytest_report_header(config: pytest.Config) -> str:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Which sample it was: `-q` shows no header."""
     if config.option.full:
-        return "sample: none, every case runs"
-    return f"sample: --sample-seed={config.option.sample_seed} (--full runs every case)"
+        terminalreporter.write_line("sample: none, every case ran")
+    else:
+        terminalreporter.write_line(f"sample: --sample-seed={config.option.sample_seed} (--full runs every case)")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -40,17 +40,23 @@ def matrix(tmp_path: Path) -> Path:
 
 def collected(matrix: Path, *words: str, of: str = "") -> list[str]:
     """The names of what would run."""
+    return [line.partition("::")[2] for line in said(matrix, *words, of=of).splitlines() if "::" in line]
+
+
+def said(matrix: Path, *words: str, of: str = "") -> str:
+    """What pytest says of it."""
     argv = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "sampling", "-p", "no:cacheprovider"]
     env = {**os.environ, "PYTHONPATH": str(CHECKOUT / "tests" / "tools")}
     marks = ["-o", "markers=sampled", f"--rootdir={matrix.parent}"]
     done = subprocess.run([*argv, *marks, *words, f"{matrix}{of}"], env=env, capture_output=True, text=True, check=True)
-    return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+    return done.stdout
 
 
 def test_a_sample_is_of_its_seed_and_leaves_no_family_out(matrix: Path) -> None:
     """One in eight cases; one for each engine; one in three of what a class inherits, all that is its own."""
     found = collected(matrix, "--sample-seed=a")
     assert found == collected(matrix, "--sample-seed=a")
+    assert "sample: --sample-seed=a " in said(matrix, "--sample-seed=a")
     assert found != collected(matrix, "--sample-seed=b")
     assert len([name for name in found if "test_many" in name]) == 5
     assert sorted(name.partition("-")[2] for name in found if "test_engines" in name) == ["docker]", "process]"]
