@@ -159,6 +159,7 @@ async def test_V15_a_journal_that_was_replaced_is_delivered_from_its_beginning(s
     for path in store.directory.glob("*.jsonl"):
         path.unlink()
         path.with_suffix(".idx").unlink()
+    store.accept_loss()
     adapter = await store.open()
     await fill(adapter, 25)
     await delivered(adapter)
