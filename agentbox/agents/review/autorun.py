@@ -3,6 +3,7 @@
 The list says what is known, and is no boundary: any source file runs once somebody builds or tests.
 """
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -110,6 +111,16 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
         ),
     ),
 }
+
+
+IN_REPOSITORY: Final = "git runs what its config and hooks name, in a repository without .git"
+
+
+def is_bare_repository(names: Iterable[str]) -> bool:
+    """Whether git takes a folder with these names for a repository (`is_git_directory` of git's setup.c): `HEAD` beside
+    `objects` and `refs`, or beside `commondir`, which says where those are."""
+    found = {name.casefold() for name in names}
+    return "head" in found and ({"objects", "refs"} <= found or "commondir" in found)
 
 
 def runs(path: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from agentbox.agents.review.autorun import runs
+from agentbox.agents.review.autorun import IN_REPOSITORY, is_bare_repository, runs
 from agentbox.agents.review.change import Change, LeftOut, Side
 from agentbox.agents.review.listing import Row
 from agentbox.sandbox.openat2 import open_beneath
@@ -27,8 +27,10 @@ OF_OTHERS: Final = 0o022  # group and all others may write: an agent opens nothi
 # What costs an agent next to nothing, and whoever reads its branch time and memory without end, is bounded:
 MOST_PATHS: Final = 100_000  # that it changed or made
 MOST_TEXT: Final = 16 << 20  # characters of these paths, and of where links lead
+_SHOWN: Final = 200  # characters of a path that is left out for its length
 MOST_HOLES: Final = 256 << 20  # bytes that no block of the disk holds
 _BLOCK: Final = 512  # of st_blocks (stat(2))
+_LONGEST_PATH: Final = 4095  # bytes, without the final zero (PATH_MAX of linux/limits.h)
 
 
 class TooMuch(ValueError):
@@ -48,11 +50,8 @@ def compare(sealed: Path, workspace: Path, start: dict[str, Row]) -> Found:
     """What differs between the start and the branch. `workspace` is looked at for the start's large files, whose bytes are
     those of the start while its stat data are. Raises OSError and TooMuch."""
     looking = _Comparing(workspace, start)
-    root = os.open(sealed, _FOLDER)
-    try:
+    with _folder_of_agent(str(sealed), None) as root:
         looking.folder("", root, 0)
-    finally:
-        os.close(root)
     return looking.finish()
 
 
@@ -63,9 +62,11 @@ class _Comparing:
         self._found = Found()
         self._paths = self._text = self._holes = 0
 
-    def folder(self, above: str, descriptor: int, depth: int) -> None:
+    def folder(self, above: str, descriptor: int, depth: int, repository: bool = False) -> None:
+        """`repository`: the folder is in a bare one, which git finds by its files and whose `config` it obeys."""
         with os.scandir(descriptor) as entries:
             found = sorted(entries, key=lambda one: one.name)
+        repository = repository or is_bare_repository(one.name for one in found)
         for entry in found:
             path = f"{above}{entry.name}"
             folder, row = entry.is_dir(follow_symlinks=False), self._start.get(path)
@@ -76,11 +77,13 @@ class _Comparing:
                     self._leave_out(path, "git's own files are not taken")
             elif folder and row is None and depth >= MOST_DEPTH:
                 self._leave_out(path, f"deeper than {MOST_DEPTH} folders")
+            elif row is None and self._too_long(path):
+                self._leave_out(path[:_SHOWN] + "…", f"its path is longer than {_LONGEST_PATH} bytes")
             elif folder:
-                with opened(entry.name, descriptor, _FOLDER) as inner:
-                    self.folder(f"{path}/", inner, depth + 1)
+                with _folder_of_agent(entry.name, descriptor) as inner:
+                    self.folder(f"{path}/", inner, depth + 1, repository)
             else:
-                self._one(path, entry.name, descriptor)
+                self._one(path, entry.name, descriptor, IN_REPOSITORY if repository else runs(path))
 
     def finish(self) -> Found:
         for path, row in self._start.items():
@@ -96,7 +99,11 @@ class _Comparing:
         self._found.emptied.sort(reverse=True)
         return self._found
 
-    def _one(self, path: str, name: str, descriptor: int) -> None:
+    def _too_long(self, path: str) -> bool:
+        """Whether no program could open it in the workspace by its path."""
+        return len(os.fsencode(self._workspace)) + 1 + len(os.fsencode(path)) > _LONGEST_PATH
+
+    def _one(self, path: str, name: str, descriptor: int, runs_it: str) -> None:
         row = self._start.get(path)
         told = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
         if row is not None and row.kind in "fl" and (told.st_ino, told.st_ctime_ns) == (row.own_inode, row.own_changed):
@@ -122,7 +129,7 @@ class _Comparing:
             if row is None or row.kind != "s":
                 self._leave_out(path, "neither a file nor a link")
             return
-        self._compared(path, row, new, notes)
+        self._compared(path, row, new, notes, runs_it)
 
     def _too_empty(self, name: str, descriptor: int, told: os.stat_result) -> bool:
         """Whether reading its holes would be too much. Those of a disk that compresses, or counts blocks later, are none."""
@@ -135,13 +142,13 @@ class _Comparing:
         self._holes += holes
         return self._holes > MOST_HOLES
 
-    def _compared(self, path: str, row: Row | None, new: Side, notes: list[str]) -> None:
+    def _compared(self, path: str, row: Row | None, new: Side, notes: list[str], runs_it: str) -> None:
         self._book(path, new.said)
         if row is None or row.kind not in "fl":
             if new.kind == "file" and new.mode & 0o111:
                 notes.append("a program")
             self._found.changes.append(
-                Change(path=path, what="added", old=None, new=new, runs=runs(path), notes=tuple(notes))
+                Change(path=path, what="added", old=None, new=new, runs=runs_it, notes=tuple(notes))
             )
             return
         old = self._old(row)
@@ -152,7 +159,7 @@ class _Comparing:
         if not old.said:
             notes.append("the workspace's file is another one since; what it was is not known")
         self._found.changes.append(
-            Change(path=path, what="modified", old=old, new=new, runs=runs(path), notes=tuple(notes))
+            Change(path=path, what="modified", old=old, new=new, runs=runs_it, notes=tuple(notes))
         )
 
     def _old(self, row: Row) -> Side:
@@ -225,6 +232,24 @@ def _hash_if_same(workspace: Path, row: Row) -> str:
         row.changed,
     )
     return said if same else ""
+
+
+@contextmanager
+def _folder_of_agent(name: str, above: int | None) -> Iterator[int]:
+    """A folder of the branch, which its owner may list and enter from now on: an agent may have taken that away, and
+    what is taken from a branch never has fewer rights of its owner."""
+    place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    try:
+        mode = stat.S_IMODE(os.fstat(place).st_mode)
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            Path(f"/proc/self/fd/{place}").chmod(mode | stat.S_IRWXU)
+        descriptor = os.open(name, _FOLDER, dir_fd=above)
+    finally:
+        os.close(place)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -9,22 +10,25 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Literal, Self
 
 from agentbox.agents.review import calls
+from agentbox.agents.review.compare import hash_of, opened
 from agentbox.sandbox.openat2 import open_beneath
 from agentbox.sandbox.opening import open_folder
 from agentbox.supervision.files import read_json, replace, sync_folder
 
 Phase = Literal["staging", "swapping", "done"]
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass
 class Step:
     """One path. Its staged entry has the step's number as its name. `inode`: of what is put there, 0 for a path that goes.
-    `had`: something was there."""
+    `had`: something was there. `content`: SHA-256 of the file that is put, or where the link leads."""
 
     path: str
     inode: int
     had: bool
+    content: str = ""
 
 
 @dataclass
@@ -61,9 +65,17 @@ class Journal:
         )
 
 
-def recover(path: Path) -> Phase | None:
-    """Finishes what was done but for the tidying, and undoes everything else; the phase in which it was found. None where
-    no commit was cut off. What somebody changed meanwhile stays, and the old file then stays in the staging folder.
+@dataclass(frozen=True)
+class Recovered:
+    """`phase`: the one in which a commit was cut off. `kept`: see `undo`."""
+
+    phase: Phase
+    kept: dict[str, str]
+
+
+def recover(path: Path) -> Recovered | None:
+    """Finishes what was done but for the tidying, and undoes everything else. None where no commit was cut off. What
+    somebody changed meanwhile stays, and the old file then stays in the staging folder.
 
     Raises OSError, and ValueError for a journal that cannot be read; it is kept then.
     """
@@ -72,12 +84,12 @@ def recover(path: Path) -> Phase | None:
         return None
     root = open_folder(journal.workspace)
     try:
-        undo(root, journal)
+        kept = undo(root, journal)
         tidy(root, journal)
     finally:
         os.close(root)
     forget(path)
-    return journal.phase
+    return Recovered(journal.phase, kept)
 
 
 def forget(path: Path) -> None:
@@ -86,14 +98,19 @@ def forget(path: Path) -> None:
     sync_folder(path.parent)
 
 
-def undo(root: int, journal: Journal) -> None:
-    """Everything as it was, when it was being changed. Raises OSError."""
+def undo(root: int, journal: Journal) -> dict[str, str]:
+    """Everything as it was, when it was being changed. Raises OSError.
+
+    A file that somebody wrote to after it was put stays: the answer has its path, and where the file before it is, from
+    the workspace ("" where there was none).
+    """
+    kept: dict[str, str] = {}
     with _staging(root, journal) as staging:
         if staging is None or journal.phase != "swapping":
-            return
+            return kept
         for number, step in reversed(list(enumerate(journal.steps))):
-            if step.inode:
-                _take_out(root, staging, str(number), step)
+            if step.inode and not _take_out(root, staging, str(number), step):
+                kept[step.path] = f"{journal.staging}/{number}" if step.had else ""
         for folder in reversed(journal.made):
             with suppress(OSError), parent(root, folder) as (above, name):
                 os.rmdir(name, dir_fd=above)
@@ -104,6 +121,7 @@ def undo(root: int, journal: Journal) -> None:
             if not step.inode and inode(staging, str(number)):
                 with suppress(FileExistsError), parent(root, step.path) as (above, name):
                     calls.move(staging, str(number), above, name)
+    return kept
 
 
 def tidy(root: int, journal: Journal) -> None:
@@ -120,17 +138,36 @@ def tidy(root: int, journal: Journal) -> None:
         os.rmdir(journal.staging, dir_fd=root)
 
 
-def _take_out(root: int, staging: int, number: str, step: Step) -> None:
+def _take_out(root: int, staging: int, number: str, step: Step) -> bool:
+    """False where what was put is not any more what was put: then it is left there. What came out is compared, so that no
+    write between a comparison and the exchange is lost."""
     staged = inode(staging, number)
     if staged == step.inode:
-        return  # not put yet
+        return True  # not put yet
     with suppress(FileNotFoundError), parent(root, step.path) as (above, name):
         if inode(above, name) != step.inode:
-            return  # somebody has put another one there
-        if staged:
-            calls.exchange(above, name, staging, number)
-        else:
-            calls.move(above, name, staging, number)
+            return False  # somebody has put another one there
+        change_places = calls.exchange if staged else calls.move
+        change_places(above, name, staging, number)
+        written = content(staging, number)
+        if step.content in ("", written):
+            return True
+        if not staged:
+            calls.move(staging, number, above, name)
+            return False
+        calls.exchange(staging, number, above, name)
+        if content(staging, number) != written:
+            return False
+        os.unlink(number, dir_fd=staging)  # the file before it says the same
+    return True
+
+
+def content(folder: int, name: str) -> str:
+    """SHA-256 of a file, or where a link leads. Raises OSError."""
+    if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        return os.readlink(name, dir_fd=folder)
+    with opened(name, folder, _FILE) as descriptor:
+        return hash_of(descriptor)[0]
 
 
 @contextmanager

@@ -69,10 +69,11 @@ class Reviews:
         agent that lives no more is sealed."""
         for agent_id in await asyncio.to_thread(lambda: sorted(path.name for path in _folders(self._folder))):
             try:
-                phase = await asyncio.to_thread(journal.recover, self._at(agent_id, _COMMIT))
-                if phase is not None:
-                    log.warning("a commit was cut off", agent_id=agent_id, phase=phase)
-                    await self._tell(Happening("review.recovered", agent_id, {"phase": phase}))
+                found = await asyncio.to_thread(journal.recover, self._at(agent_id, _COMMIT))
+                if found is not None:
+                    about = {"phase": found.phase, "kept": {visible(path): old for path, old in found.kept.items()}}
+                    log.warning("a commit was cut off", agent_id=agent_id, **about)
+                    await self._tell(Happening("review.recovered", agent_id, about))
                 if agent_id not in living:
                     await self._seal(agent_id, "")
                     await self.tidy(agent_id)
@@ -150,7 +151,7 @@ class Reviews:
                 about = {"by": by, "digest": digest, "conflicts": len(error.found), "paths": list(shown)}
                 await self._tell(Happening("review.conflicted", agent_id, about))
                 raise ReviewConflict(
-                    f"cannot commit {agent_id}: {len(error.found)} paths changed in the workspace; nothing was taken",
+                    f"cannot commit {agent_id}: {len(error.found)} paths changed in the workspace; {_outcome(error)}",
                     hint="take them back there, or discard the review", id=agent_id, conflicts=shown,
                 ) from error  # fmt: skip
             except OSError as error:
@@ -249,6 +250,15 @@ class Reviews:
 
     def _at(self, agent_id: str, name: str) -> Path:
         return self._folder / agent_id / name
+
+
+def _outcome(refused: Conflicts) -> str:
+    if not refused.kept:
+        return "nothing was taken"
+    before = [
+        f"{visible(path)} (the file before it: {old})" if old else visible(path) for path, old in refused.kept.items()
+    ]
+    return f"what was written there meanwhile is kept: {', '.join(before[:_TOLD])}; nothing else was taken"
 
 
 def _folders(folder: Path) -> Iterator[Path]:

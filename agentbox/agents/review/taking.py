@@ -23,14 +23,16 @@ from agentbox.sandbox.opening import open_folder
 
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _STEP: Final = 1 << 20
+_WRITTEN: Final = "it was written to while the review was taken, and is kept as it was written"
 
 
 class Conflicts(Exception):
-    """Paths of the workspace that are not what the branch started from, and why. Nothing was taken."""
+    """Paths of the workspace that are not what the branch started from, and why. Nothing was taken but `kept`: paths that
+    were written to while the review was taken, and where the file before each is ("" where there was none)."""
 
-    def __init__(self, found: dict[str, str]) -> None:
+    def __init__(self, found: dict[str, str], kept: dict[str, str] | None = None) -> None:
         super().__init__(f"{len(found)} conflicts")
-        self.found = found
+        self.found, self.kept = found, kept or {}
 
 
 class Taker:
@@ -80,10 +82,13 @@ class Taker:
             self._journal.write(self._path)
             self._step()
             self._swap()
-        except BaseException:
-            undo(self._root, self._journal)
+        except BaseException as error:
+            kept = undo(self._root, self._journal)
             tidy(self._root, self._journal)
             forget(self._path)
+            if kept and isinstance(error, Conflicts | OSError):
+                found = error.found if isinstance(error, Conflicts) else {}
+                raise Conflicts({**found, **dict.fromkeys(kept, _WRITTEN)}, kept) from error
             raise
         calls.sync_volume(self._root)
         self._journal.phase = "done"
@@ -141,7 +146,8 @@ class Taker:
             for number, change in enumerate(self._changes):
                 if change.new is not None:
                     self._write(staging, str(number), change.path, change.new)
-                    self._journal.steps[number].inode = inode(staging, str(number))
+                    step = self._journal.steps[number]
+                    step.inode, step.content = inode(staging, str(number)), change.new.said
                     self._step()
         finally:
             os.close(staging)

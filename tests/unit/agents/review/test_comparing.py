@@ -1,9 +1,12 @@
 """What is found in a branch, and what is never taken from it."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import review_desk
 from review_desk import ODD, Desk, by_path
 
 from agentbox.adapters.errors import NotFound
@@ -202,3 +205,76 @@ async def test_a_branch_that_cannot_be_looked_at_is_kept_and_can_be_discarded(
     assert not branch.exists()
     with pytest.raises(NotFound):
         await reviews.discard("id", "operator")
+
+
+def test_a_folder_closed_to_its_owner_hides_nothing(desk: Desk) -> None:
+    """An agent took all rights of a folder, and of the branch itself, away: what lies there is shown and taken."""
+    work = desk.begin()
+    (work / "d/inner").mkdir(parents=True)
+    (work / "d/inner/file").write_text("new")
+    for path in (work / "d/inner", work / "d", work):
+        path.chmod(0)
+    code = (
+        "import sys; from pathlib import Path; from review_desk import Desk\n"
+        "desk, root = Desk.__new__(Desk), Path(sys.argv[1])\n"
+        "desk.root, desk.workspace, desk.journal = root, root / 'workspace', root / 'commit.json'\n"
+        "desk.work = root / 'branch/work'\n"
+        "print([one.path for one in desk.found().changes], desk.take())"
+    )
+    # The box's uid has no capabilities: without these two, modes hold for root as they do for it.
+    without = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
+    done = subprocess.run(
+        [*without, sys.executable, "-c", code, str(desk.root)],
+        env={**os.environ, "PYTHONPATH": str(Path(review_desk.__file__).parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "['d/inner/file'] 1\n", done.stderr
+    assert (desk.workspace / "d/inner/file").read_text() == "new"
+
+
+@pytest.mark.parametrize("third", ["objects-and-refs", "commondir"])
+def test_a_repository_without_its_own_folder_is_pointed_out(desk: Desk, third: str) -> None:
+    """git takes a folder with HEAD, objects and refs for a repository and runs what its config names: each file of it
+    is shown first, also where only `config` is the agent's."""
+    (desk.workspace / "old").mkdir()
+    for path in ("old/HEAD", "old/config"):
+        (desk.workspace / path).write_text("ref: refs/heads/main")
+    for path in ("old/objects", "old/refs"):
+        (desk.workspace / path).mkdir()
+    work = desk.begin()
+    (work / "vendor/lib").mkdir(parents=True)
+    (work / "vendor/lib/HEAD").write_text("ref: refs/heads/main")
+    (work / "vendor/lib/config").write_text("[core]\n\tfsmonitor = ./run\n")
+    if third == "commondir":
+        (work / "vendor/lib/commondir").write_text("../../elsewhere")
+    else:
+        (work / "vendor/lib/objects").mkdir()
+        (work / "vendor/lib/refs").mkdir()
+    (work / "old/config").write_text("[core]\n\tfsmonitor = ./run\n")
+    (work / "plain").mkdir()
+    (work / "plain/config").write_text("x")
+    shown = {one.path: bool(one.runs) for one in desk.found().changes}
+    assert shown["vendor/lib/config"]
+    assert shown["vendor/lib/HEAD"]
+    assert shown["old/config"]
+    assert not shown["plain/config"]
+
+
+def test_a_path_that_no_program_can_open_is_left_out(desk: Desk) -> None:
+    """Folders made from within each other reach beyond PATH_MAX; the rest of the review can be taken."""
+    work = desk.begin()
+    (work / "fine").write_text("x")
+    here = os.open(work, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("n" * 250, dir_fd=here)
+        deeper = os.open("n" * 250, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = deeper
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+    os.close(here)
+    found = desk.found()
+    assert by_path(found.changes) == {"fine": "added"}
+    assert [one.why for one in found.left_out] == ["its path is longer than 4095 bytes"]
+    assert desk.take() == 1

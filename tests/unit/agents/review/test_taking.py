@@ -101,6 +101,40 @@ def test_changed_between_the_look_and_the_exchange(desk: Desk) -> None:
     assert not desk.journal.exists()
 
 
+def test_what_is_written_to_a_file_that_was_put_survives_the_undoing(desk: Desk) -> None:
+    """The operator appends to two files that are there already, then a conflict undoes the commit: both keep what was
+    written, the refusal names them and where the file before is, and the rest is as it was."""
+    (desk.workspace / "a").write_text("old\n")
+    (desk.workspace / "last").write_text("old\n")
+    work = desk.begin()
+    for name in ("a", "last", "new"):
+        (work / name).write_text("agent's\n")
+    written = 0
+
+    def step() -> None:
+        nonlocal written
+        for name in ("a", "new"):
+            path = desk.workspace / name
+            if path.exists() and path.read_text() == "agent's\n":
+                with path.open("a") as file:
+                    file.write("operator's\n")
+                written += 1
+                (desk.workspace / "last").write_text("changed\n")
+
+    (work / "zz").write_text("x")
+    (work / "last").rename(work / "last.tmp")
+    (work / "last.tmp").rename(work / "last")
+    with pytest.raises(Conflicts) as refused:
+        desk.take(step=step)
+    assert written >= 1
+    assert set(refused.value.kept) <= {"a", "new"}
+    assert "a" in refused.value.kept
+    assert (desk.workspace / "a").read_text() == "agent's\noperator's\n"
+    assert (desk.workspace / refused.value.kept["a"]).read_text() == "old\n"
+    assert (desk.workspace / "last").read_text() == "changed\n"
+    assert not (desk.workspace / "zz").exists()
+
+
 def test_killed_at_each_step(desk: Desk) -> None:
     """SIGKILL after every step: the next start has all of it or none of it, and the review can be taken again."""
     filled(desk)
@@ -120,7 +154,8 @@ def test_killed_at_each_step(desk: Desk) -> None:
             desk.take(review, step)
             os._exit(0)
         status = os.waitpid(child, 0)[1]
-        phase = recover(desk.journal)
+        found = recover(desk.journal)
+        phase = found and found.phase
         if os.WIFEXITED(status):
             break
         assert not desk.journal.exists()
