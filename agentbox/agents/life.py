@@ -23,9 +23,9 @@ from agentbox.agents.pump import Pump
 from agentbox.agents.stdin import Stdin, StdinClosed
 from agentbox.agents.store import Happening
 from agentbox.agents.streams import StreamLog
+from agentbox.kernel import boot_id
 from agentbox.sandbox import SpawnFailed
 from agentbox.sandbox.client import Agent
-from agentbox.sandbox.kernel import boot_id
 from agentbox.sandbox.report import report
 from agentbox.sandbox.spec import Denials
 

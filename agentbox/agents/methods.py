@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
+from agentbox import kernel
 from agentbox.adapters.errors import InvalidTransition, SlotUnavailable, ValidationError
 from agentbox.adapters.orchestrator.contract import AgentFilter, AgentHandle, AgentSpec, Signal
 from agentbox.adapters.wire import from_wire
@@ -18,7 +19,6 @@ from agentbox.agents.shown import shown
 from agentbox.agents.states import methods as states
 from agentbox.agents.stdin import StdinClosed
 from agentbox.agents.streams import Reader
-from agentbox.sandbox import kernel
 
 if TYPE_CHECKING:
     from agentbox.agents.service import Service

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 import structlog
 
+from agentbox import kernel
 from agentbox.agents import exits, home
 from agentbox.agents.config import HostConfig
 from agentbox.agents.store import Store
 from agentbox.agents.table import Table
-from agentbox.sandbox import kernel, leftovers, tree
+from agentbox.sandbox import leftovers, tree
 from agentbox.settings import Paths
 
 log = structlog.get_logger()

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from agentbox.sandbox import kernel, landlock, seccomp
+from agentbox import kernel
+from agentbox.sandbox import landlock, seccomp
 from agentbox.sandbox.landlock import Grant
 from agentbox.sandbox.opening import Boundary
 

@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from agentbox.sandbox import confine, kernel, reaper, seccomp, tree
+from agentbox import kernel
+from agentbox.sandbox import confine, reaper, seccomp, tree
 from agentbox.sandbox.answers.listener import names_of
 from agentbox.sandbox.box_tasks import BoxTasks
 from agentbox.sandbox.disk import Disk

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from agentbox.sandbox import confine, kernel, rehearsal
+from agentbox import kernel
+from agentbox.sandbox import confine, rehearsal
 from agentbox.sandbox.answers import desk
 from agentbox.sandbox.spec import Launch
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentbox.sandbox import kernel, tree
+from agentbox import kernel
+from agentbox.sandbox import tree
 
 MARK = "AGENTBOX_AGENT_MARK"
 _LOOK_SECONDS = 0.02

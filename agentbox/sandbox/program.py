@@ -11,8 +11,9 @@ from glob import glob
 from pathlib import Path
 from typing import Final
 
+from agentbox import kernel
 from agentbox.plan.model import Ruleset
-from agentbox.sandbox import bpf, confine, kernel, landlock, seccomp
+from agentbox.sandbox import bpf, confine, landlock, seccomp
 from agentbox.sandbox.compile import ALWAYS, SHARED_MEMORY, TOOLCHAIN
 from agentbox.sandbox.landlock import Grant
 from agentbox.sandbox.opening import SYSTEM, UNBOUNDED, Boundary, settled

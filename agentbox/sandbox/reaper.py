@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from agentbox.sandbox import kernel, rehearsal, tree
+from agentbox import kernel
+from agentbox.sandbox import rehearsal, tree
 from agentbox.sandbox.answers.desk import Desk
 from agentbox.sandbox.box_tasks import BoxTasks
 from agentbox.sandbox.eager import Eager

@@ -11,8 +11,8 @@ import platform
 from functools import cache
 from typing import Final
 
+from agentbox.kernel import prctl
 from agentbox.sandbox import bpf
-from agentbox.sandbox.kernel import prctl
 from agentbox.sandbox.syscalls import MACHINES, Machine
 
 _PR_GET_SECCOMP = 21  # linux/prctl.h

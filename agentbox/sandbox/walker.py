@@ -20,9 +20,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn
 
+from agentbox import kernel
 from agentbox.limits.gauge import Breach, Gauge
 from agentbox.limits.registry import FREE_FLOOR, INODE_BYTES, WALK_SECONDS
-from agentbox.sandbox import kernel, tree, usage
+from agentbox.sandbox import tree, usage
 from agentbox.sandbox.shared import Shared
 from agentbox.sandbox.watchdog import Bounds
 

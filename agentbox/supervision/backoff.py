@@ -62,7 +62,7 @@ def end_with_supervisord(number: int) -> None:
     happens to what something else started."""
     if "SUPERVISOR_ENABLED" not in environment():
         return
-    from agentbox.sandbox.kernel import signal_me_when_parent_dies  # ctypes: only programs need it
+    from agentbox.kernel import signal_me_when_parent_dies  # ctypes: only programs need it
 
     signal_me_when_parent_dies(number)
     if b"supervisord" not in Path(f"/proc/{os.getppid()}/cmdline").read_bytes():

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from agentbox import kernel
 from agentbox.canonical import canonical_json
 from agentbox.plan.model import Api, Digests, Observability, Plan, Resources, Slot
-from agentbox.sandbox import kernel
 from agentbox.settings import PREFIX_VARIABLE, Paths, environment
 from agentbox.supervision.notify import read_note
 from agentbox.testing import plans

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 
-from agentbox.sandbox import confine, kernel
+from agentbox import kernel
+from agentbox.sandbox import confine
 from agentbox.sandbox.answers import desk
 from agentbox.sandbox.answers.desk import Desk
 from agentbox.sandbox.answers.listen import MOST_PORTS
@@ -25,7 +26,8 @@ from agentbox.testing.tries import TRIES
 
 _BEFORE = f"""{TRIES}
 import signal, threading, time
-from agentbox.sandbox import confine, kernel, landlock, seccomp
+from agentbox import kernel
+from agentbox.sandbox import confine, landlock, seccomp
 from agentbox.sandbox.answers import desk
 from agentbox.sandbox.answers.desk import Desk
 from agentbox.sandbox.confine import Confinement

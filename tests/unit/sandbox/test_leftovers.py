@@ -4,7 +4,8 @@ import os
 import subprocess
 import time
 
-from agentbox.sandbox import kernel, leftovers, tree
+from agentbox import kernel
+from agentbox.sandbox import leftovers, tree
 from agentbox.sandbox.leftovers import MARK, Recorded
 
 
