@@ -12,7 +12,6 @@ from agentbox.agents.entry import Entry
 from agentbox.grants.standing import PRINCIPAL
 
 DEFAULT_PROFILE: Final = "sandboxed"
-_PIPED: Final = ("stdio", "acp")  # protocols in which agent and caller talk on stdin and stdout
 _THE_MANIFESTS: Final = ("argv", "profile", "cwd", "env", "restart", "workspace")
 
 
@@ -37,7 +36,7 @@ def settled(spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool,
         spec, argv=spec.argv or (*table["command"], *table["args"]), profile=spec.profile or table["profile"],
         workspace=_workspace(spec, table), cwd=spec.cwd or table["workspace_dir"],
         restart=spec.restart if one_life else _restart(spec, table),
-        stdin="pipe" if table["protocol"] in _PIPED and not one_life else spec.stdin,
+        stdin="pipe" if table["protocol"] == "stdio" and not one_life else spec.stdin,
     )  # fmt: skip
 
 

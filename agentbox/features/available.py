@@ -10,6 +10,7 @@ from agentbox.manifest import keys
 
 AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "adapters.pods.auth": ("none", "bearer"),
+    "agents.*.protocol": ("oneshot", "stdio"),
     "api.auth": ("token",),
     "image.source": ("debian",),
     "privacy.mode": ("off", "rules"),
@@ -21,9 +22,10 @@ AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
 UNREAD: Final[Mapping[str, str]] = {
     "backup.keep": "`agentbox backup`",
     "backup.include": "`agentbox backup`",
+    "privacy.policy.inbound": "a filter of what reaches an agent",
     "skills.media.comfyui_url": "the skill that calls it",
 }
-"""Keys that nothing reads yet, with what will: another value than the default would change nothing."""
+"""Keys that nothing reads yet, with what will: no value of theirs changes anything, so none may be written."""
 
 _GATED: Final = ("desktop", "gpu", "skills", "toolchains")
 

@@ -35,7 +35,7 @@ def check(view: View) -> Iterator[Finding]:
                 yield _refused(view, path, f"Choose {' or '.join(spell(plain(choice)) for choice in served)}.")
     yield from _gates(view)
     for key, reader in UNREAD.items():
-        if plain(view[key]) != keys()[key].default:
+        if view.written(key):
             yield view.finding(
                 key,
                 message=f"{key} is for {reader}, which is not in this release of agentbox",
