@@ -1,4 +1,4 @@
-"""The root of every error that a user may meet, and the exit codes of the CLI (box.md 8)."""
+"""The root of every error that a user may meet, and the exit codes of the CLI."""
 
 import signal
 from enum import IntEnum

@@ -29,7 +29,7 @@ def take_from_environment(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class Paths:
-    """Every path of a box, as in the table at the top of box.md."""
+    """Every path of a box."""
 
     prefix: Path = Path("/")
 

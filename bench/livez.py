@@ -20,7 +20,7 @@ from measure import Claim, keep, told
 from agentbox.errors import AgentboxError, ExitCode
 
 CLIENTS, RATE = 4, 200
-MUST_P99 = 30.0  # ms (box.md 10); held against p95 by `agentbox bench`, printed beside p99 here
+MUST_P99 = 30.0  # ms; held against p95 by `agentbox bench`, printed beside p99 here
 WARM_UP = 50  # requests of each client that are not counted
 
 

@@ -31,7 +31,7 @@ from agentbox.testing.local_store import LocalStore
 OPTIONS = {"namespace_entries": 1_000_000, "namespace_size": 8 << 30}
 WARM_UP, HITS = 20, 10
 PEERS = {"local-sqlite": "usearch exact", "external-pg": "raw pgvector HNSW"}
-LOCAL, EXTERNAL = (25.0, 50.0), (250.0, 500.0)  # slots.md 6: p95 of search and of store in ms, at 10,000 entries
+LOCAL, EXTERNAL = (25.0, 50.0), (250.0, 500.0)  # p95 of search and of store in ms, at 10,000 entries
 
 
 async def timed(call: Callable[[str], Awaitable[Any]], queries: Sequence[str]) -> list[float]:
@@ -149,7 +149,7 @@ async def measure(sizes: Sequence[int], runs: int) -> list[Claim]:
 
 
 def main() -> int:
-    """Exit 1 on a missed bound of slots.md 6."""
+    """Exit 1 on a missed bound of `LOCAL` or `EXTERNAL`."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--runs", type=int, default=200, help="counted calls of each operation; at least 200")
     arguments.add_argument("--sizes", default="1000,10000,100000")

@@ -1,4 +1,4 @@
-"""The operations of slots.md 6: what prepares one call of each, on the data sets of that table."""
+"""The operations that are measured: what prepares one call of each, on the data sets of `slots.py`."""
 
 import asyncio
 import os

@@ -38,7 +38,7 @@ async def _lines(found: Room, *argv: str) -> list[tuple[float, bytes]]:
 
 
 async def stream_claims(found: Room, seconds: float) -> tuple[list[Claim], list[str]]:
-    """The two numbers of slots.md 6, and a sentence for each miss. The clock of the agent is that of the reader."""
+    """The two numbers of a stream, and a sentence for each miss. The clock of the agent is that of the reader."""
     local = found.use.startswith("local-")
     late = [(at - int(line.rstrip(b".")) / 1e9) * 1000 for at, line in await _lines(found, _SLOW)][WARM_UP:]
     fast = await _lines(found, _FAST, str(seconds))

@@ -1,4 +1,4 @@
-"""Every class of every slot, through the whole pipeline, on a real disk (slots.md 6), beside what a user would pick instead.
+"""Every class of every slot, through the whole pipeline, on a real disk, beside what a user would pick instead.
 
 `python bench/slots.py [--runs N] [--seconds S] [--dir DIR] [--only SLOT[,SLOT]] [--quick]`. Latency: 2,000 calls one after another, after
 200 that do not count (spawn: 200 after 20; an external class: a quarter). Floor: 16 workers for 10 s. A failed call is counted and is no sample. Local classes

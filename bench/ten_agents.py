@@ -29,7 +29,7 @@ from ten_load import KINDS, NEIGHBOURS, Load, Seen
 from ten_writers import Writers
 from test_supervised import Sealed, plan, started
 
-ROUND_TRIP, LIVEZ, LISTING = 100.0, 30.0, 100.0  # ms, p95; livez is box.md 10
+ROUND_TRIP, LIVEZ, LISTING = 100.0, 30.0, 100.0  # ms, p95; LIVEZ is the bound of an idle box, held under load
 GROWTH = 1.1  # of the control plane's memory, from the second quarter of the time without kills to its last
 _ROUNDS = 2  # kills of each program in a run of five minutes or more
 _MIB = 1 << 20

@@ -1,4 +1,4 @@
-"""Schema and rules over a manifest, inside (rules.md 3) and as a whole process, beside `tombi lint` over the same file and
+"""Schema and rules over a manifest, inside and as a whole process, beside `tombi lint` over the same file and
 schema. `python bench/validate.py` keeps the numbers."""
 
 import argparse

@@ -1,4 +1,4 @@
-"""The one way into a slot: observe, deadline, privacy, intent, method, journal (slots.md 4), in that order."""
+"""The one way into a slot: observe, deadline, privacy, intent, method, journal, in that order."""
 
 import asyncio
 import hashlib

@@ -11,7 +11,7 @@ REQUEST = "urn:agentbox:request:"
 
 
 class AdapterError(AgentboxError):
-    """A typed failure of a slot. `members` are exactly those that its row of slots.md 2.3 names.
+    """A typed failure of a slot. `members` are exactly those in `names`.
 
     `detail` never carries a credential, a DSN or a payload. `retry_after` is in seconds.
     """

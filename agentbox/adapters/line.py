@@ -13,7 +13,7 @@ from agentbox.adapters.base import SlotConfig
 from agentbox.adapters.errors import AdapterTimeout, BackendError, SlotUnavailable
 from agentbox.client.aio import LIMITS
 
-TRIES = 3  # of a call that may be sent twice (slots.md 4)
+TRIES = 3  # of a call that may be sent twice
 PAUSE_SECONDS = 0.1
 TIMEOUT_SECONDS = 10.0
 LAST_SECONDS = 1.0  # of a request whose caller was cancelled

@@ -1,4 +1,4 @@
-"""The state machine of one slot (slots.md 2.4): opens, watches, replaces, and always has an instance that answers."""
+"""The state machine of one slot: opens, watches, replaces, and always has an instance that answers."""
 
 import asyncio
 from collections.abc import Callable

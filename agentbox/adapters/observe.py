@@ -1,4 +1,4 @@
-"""What is told of every call of a slot: a span, a count, a time and a line of the log; never an argument (slots.md 4)."""
+"""What is told of every call of a slot: a span, a count, a time and a line of the log; never an argument."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The times of slots.md 2.4, in seconds, in one place that a test can scale."""
+"""The times of the slots' state machine, in seconds, in one place that a test can scale."""
 
 import random
 from dataclasses import dataclass, fields

@@ -1,4 +1,4 @@
-"""The methods of the connection (slots.md O18), by name. Each takes the session and the params, and answers plain data."""
+"""The methods of the connection (O18), by name. Each takes the session and the params, and answers plain data."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""When an agent that ended is started again (slots.md O11)."""
+"""When an agent that ended is started again (O11)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

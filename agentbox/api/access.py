@@ -38,7 +38,7 @@ class Caller:
 
     @property
     def delivers(self) -> str:
-        """The box whose journal the caller may deliver here (slots.md 3.4, V16); "" = none."""
+        """The box whose journal the caller may deliver here (V16); "" = none."""
         return self.box or self.origin_box
 
     def holds(self, scope: str) -> bool:

@@ -1,4 +1,4 @@
-"""What became of agents, from the ordered record of who runs them into the journal, each line once (slots.md O15)."""
+"""What became of agents, from the ordered record of who runs them into the journal, each line once (O15)."""
 
 import asyncio
 from collections.abc import Sequence

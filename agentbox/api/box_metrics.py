@@ -1,4 +1,4 @@
-"""Metrics of the box itself (box.md 7)."""
+"""Metrics of the box itself."""
 
 from collections.abc import Sequence
 from pathlib import Path

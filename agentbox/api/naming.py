@@ -7,7 +7,7 @@ from agentbox.adapters.errors import PermissionDenied
 from agentbox.api.call import Call
 from agentbox.api.problems import invalid
 
-# First words of event types that only core code and the scope `core` append (slots.md 5): those in use, and those that a
+# First words of event types that only core code and the scope `core` append: those in use, and those that a
 # reader would take for the box's.
 RESERVED: Final = frozenset((
     "agent", "agentbox", "agents", "api", "approval", "audit", "bead", "boot", "box", "budget", "canary", "config", "gateway",

@@ -1,4 +1,4 @@
-"""Calls that the gateway makes for an agent: as that agent, with no more than what is the agent's (agents.md 6)."""
+"""Calls that the gateway makes for an agent: as that agent, with no more than what is the agent's."""
 
 import re
 from collections.abc import Mapping

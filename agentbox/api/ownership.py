@@ -7,7 +7,7 @@ from agentbox.adapters.orchestrator.contract import AgentInfo
 from agentbox.api.access import Caller
 from agentbox.api.call import Call
 
-_DEEPEST = 32  # parents above one bead that are looked at; nesting ends before (slots.md B2)
+_DEEPEST = 32  # parents above one bead that are looked at; nesting ends before (B2)
 
 
 def given_tag(caller: Caller) -> str | None:

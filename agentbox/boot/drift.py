@@ -1,4 +1,4 @@
-"""Manifest drift: the mounted manifest against the one the image was built from (box.md 5).
+"""Manifest drift: the mounted manifest against the one the image was built from.
 
 Equal bytes were validated at build, and nothing but the standard library is imported. Other bytes are validated,
 planned and rendered here, and the keys that differ decide by their apply class.

@@ -7,7 +7,7 @@ from pathlib import Path
 from agentbox.plan.model import Plan
 from agentbox.settings import Paths
 
-_TAIL = 1 << 20  # bytes; a record is at most 256 KiB (slots.md V-clauses)
+_TAIL = 1 << 20  # bytes; a record is at most 256 KiB (`EVENT_BYTES`)
 
 
 @dataclass(frozen=True)

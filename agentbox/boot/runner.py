@@ -20,7 +20,7 @@ DEFECT = "This is a defect of agentbox: report it together with this log."
 
 @dataclass(frozen=True)
 class Phase:
-    """One step of the boot. `budget_ms` is p95 inside the box (box.md 5). Phase 0 makes the context itself."""
+    """One step of the boot. `budget_ms` is p95 inside the box. Phase 0 makes the context itself."""
 
     id: str
     budget_ms: int

@@ -1,4 +1,4 @@
-"""Bringing a box to what the manifest says, by the least that the changed keys need (box.md 8)."""
+"""Bringing a box to what the manifest says, by the least that the changed keys need."""
 
 from __future__ import annotations
 

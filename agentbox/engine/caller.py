@@ -1,4 +1,4 @@
-"""Who called: under sudo, what the command leaves in the caller's folders belongs to the caller (box.md 8)."""
+"""Who called: under sudo, what the command leaves in the caller's folders belongs to the caller."""
 
 from __future__ import annotations
 

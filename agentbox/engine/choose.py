@@ -1,4 +1,4 @@
-"""Which engine runs this box (box.md 8, `auto`), and the packages it needs."""
+"""Which engine runs this box (`--engine auto`), and the packages it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the manifest asks of the host that the host does not have. Nothing is clamped: the key is named (box.md 3)."""
+"""What the manifest asks of the host that the host does not have. Nothing is clamped: the key is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a string of `missing` means to the person who waits for it (the strings are those of box.md 7)."""
+"""What a string of `missing` means to the person who waits for it (`agentbox/probes/requirements` makes the strings)."""
 
 from __future__ import annotations
 

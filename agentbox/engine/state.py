@@ -18,7 +18,7 @@ from agentbox.errors import AgentboxError, ExitCode
 
 T = TypeVar("T")
 _TOKEN = re.compile(rb"[!-~]+")
-KEPT_BUILDS = 5  # box.md 8
+KEPT_BUILDS = 5  # images and records that `up` leaves, to go back to
 _GRANTED, _BUILDS = "granted", "builds.json"
 
 

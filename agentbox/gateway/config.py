@@ -20,7 +20,7 @@ class GatewayConfig:
 
     @property
     def state(self) -> Path:
-        """Where budgets that were spent are kept, across restarts (agents.md 4)."""
+        """Where budgets that were spent are kept, across restarts."""
         return self.paths.slot(GATEWAY)
 
     @classmethod

@@ -12,9 +12,9 @@ from agentbox.mesh.errors import DuplicateInstance, NotAdmitted
 from agentbox.mesh.records import PROTOCOL, SECRET_BYTES, Registration
 from agentbox.plan.model import Plan
 
-REGISTERS = 10  # of one instance in a minute (F16)
+REGISTERS = 10  # of one instance in a minute
 REGISTERS_SECONDS = 60.0
-BOOTS = 3  # changes of boot in that time are two boxes with one identity (F2)
+BOOTS = 3  # changes of boot in that time are two boxes with one identity
 BOOTS_SECONDS = 600.0
 LONGEST = 256  # characters of a name or digest
 MOST = 16  # entries of a map

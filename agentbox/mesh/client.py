@@ -1,4 +1,4 @@
-"""A client: joins its host, beats, and goes on without it (mesh.md 2). No step here touches an agent (F7).
+"""A client: joins its host, beats, and goes on without it. No step here touches an agent.
 
 Token and session are in memory only. Leases and waits are of the boot clock; wall clocks are compared and reported.
 """
@@ -204,7 +204,7 @@ class Client:
         return answer.endpoints_rev
 
     async def _renew(self, held: Held) -> None:
-        """The host offers something else now: the same session, asked for anew (F1). Raises Lost, Refusal."""
+        """The host offers something else now: the same session, asked for anew. Raises Lost, Refusal."""
         found = await self._asked()
         held.found, held.rev, held.beats = found, found.endpoints_rev, 0
         self._move(9, "active")

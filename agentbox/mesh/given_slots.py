@@ -106,7 +106,7 @@ class GivenSlots:
         return self._offers[slot].url if self._offers else ""
 
     def _wrong(self, url: str) -> str:
-        """Why an address that the host gave may not be used (F6); "" when it may."""
+        """Why an address that the host gave may not be used; "" when it may."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             return "the host's address for it is no http(s) address"

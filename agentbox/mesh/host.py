@@ -29,8 +29,8 @@ from agentbox.plan.model import Plan
 
 TOKEN_BYTES = 32
 PREFIX = "abm_"  # so that a scanner, and a person, knows what it has found
-OLD_TOKEN_SECONDS = 60.0  # that a token still works after a repeated register (F1)
-SLACK_SECONDS = 10.0  # of a lease, over the beats that may be missed (F13)
+OLD_TOKEN_SECONDS = 60.0  # that a token still works after a repeated register
+SLACK_SECONDS = 10.0  # of a lease, over the beats that may be missed
 FORGET_SECONDS = 3600.0
 Tell = Callable[[str, dict[str, Any]], None]  # (event type, data)
 _log = structlog.get_logger()

@@ -1,5 +1,5 @@
 """Results that the store of beads could not be told: `mesh/outbox.db`. They leave in order, by being taken, by being found
-orphaned (F10), or by an operator's word."""
+orphaned, or by an operator's word."""
 
 import asyncio
 import hashlib

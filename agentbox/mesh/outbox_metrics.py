@@ -1,4 +1,4 @@
-"""Gauges of the outbox (F12)."""
+"""Gauges of the outbox."""
 
 from prometheus_client import CollectorRegistry, Gauge
 

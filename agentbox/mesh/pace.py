@@ -1,4 +1,4 @@
-"""How long a client waits, in seconds before scaling; with jitter, so that boxes do not come all at once (mesh.md 2)."""
+"""How long a client waits, in seconds before scaling; with jitter, so that boxes do not come all at once."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""How far the host's wall clock is from ours: told, never acted upon (F4)."""
+"""How far the host's wall clock is from ours: told, never acted upon."""
 
 import time
 from collections.abc import Callable, Iterator

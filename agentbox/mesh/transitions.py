@@ -1,4 +1,4 @@
-"""The states of a client and the eighteen transitions between them, as the specification numbers them (mesh.md 2)."""
+"""The states of a client and the eighteen transitions between them, numbered."""
 
 from collections.abc import Mapping
 from typing import Literal

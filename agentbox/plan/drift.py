@@ -2,7 +2,7 @@
 
 `Plan.apply` maps each effective key path to `<class> <value digest>`. It covers every key, live ones too (of a map entry
 those that differ from their default, so that an added agent counts by what it says), hence the plan digest names one
-exact manifest: a change of any class gives another digest. That is what box.md 5 builds on
+exact manifest: a change of any class gives another digest. That is what the boot builds on
 (after a change of boot class the variable that compose wrote differs from the digest computed in the box, which is
 reported as information). Image recipe, compose and Kubernetes output are compared with digests masked, so a live key
 alters nothing else in them. Standard library only.

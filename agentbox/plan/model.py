@@ -77,7 +77,7 @@ class Ruleset:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """One artifact probe (box.md 6). Fields that a kind does not use keep their defaults."""
+    """One artifact probe. Fields that a kind does not use keep their defaults."""
 
     id: str
     feature: str

@@ -11,7 +11,7 @@ _TOKEN = ("endpoint", "token_env", "token_file", "timeout_seconds", "ca_file")
 _POSTGRES = ("dsn_env", "dsn_file", "schema", "pool_size", "timeout_seconds")
 _JOURNAL = ("segment_size", "max_size", "fsync")
 
-# manifest.md 5, column "Slot and `use`".
+# The keys that each class of a slot reads.
 OPTIONS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("beads", "local-sqlite"): ("lease_seconds",),
     ("beads", "external-http"): _TOKEN,

@@ -11,7 +11,7 @@ _RUN = str(_BOX.at("/run"))
 
 
 def baseline_tmpfs(resources: Resources) -> tuple[Tmpfs, ...]:
-    """The five of box.md 3, sorted by target. All are noexec, nosuid, nodev and owned by uid 1000."""
+    """The five memory file systems of every box, sorted by target. All are noexec, nosuid, nodev and owned by uid 1000."""
     rows = baseline(resources.tmp_size, resources.log_size)
     return tuple(Tmpfs(target=row.target, size=row.size.bytes, mode=row.mode) for row in rows)
 

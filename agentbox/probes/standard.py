@@ -1,4 +1,4 @@
-"""The requirements of a box, in the order of `missing` (box.md 7). Adding a family is adding a row."""
+"""The requirements of a box, in the order of `missing`. Adding a family is adding a row."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Verdict:
-    """`since` is the moment it became ready, None while it is not. `missing` is in the order of box.md 7."""
+    """`since` is the moment it became ready, None while it is not. `missing` is in the order of `standard.py`."""
 
     ready: bool
     since: datetime | None

@@ -1,4 +1,4 @@
-"""plan -> what Prometheus needs: a scrape job for the box, and alerts over the metrics that it has (box.md 7, slots.md)."""
+"""plan -> what Prometheus needs: a scrape job for the box, and alerts over the metrics that it has."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

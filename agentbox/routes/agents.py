@@ -1,4 +1,4 @@
-"""Routes of the slot orchestrator, and tasks, which are beads that run an agent (slots.md 5)."""
+"""Routes of the slot orchestrator, and tasks, which are beads that run an agent."""
 
 from agentbox.routes.route import Route
 

@@ -1,4 +1,4 @@
-"""Routes of approvals: actions of agents that wait for a person (agents.md 5)."""
+"""Routes of approvals: actions of agents that wait for a person."""
 
 from agentbox.routes.route import Route
 

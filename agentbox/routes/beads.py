@@ -1,4 +1,4 @@
-"""Routes of the slot beads (slots.md 5). A lease id is in a body, never in a URL."""
+"""Routes of the slot beads. A lease id is in a body, never in a URL."""
 
 from agentbox.routes.route import Route
 

@@ -1,4 +1,4 @@
-"""Routes of the slot events: the journal (slots.md 5)."""
+"""Routes of the slot events: the journal."""
 
 from agentbox.routes.route import Route
 

@@ -1,4 +1,4 @@
-"""Routes of the slot memory (slots.md 5). A key is one segment of the path: a `/` within it is sent as `%2F`."""
+"""Routes of the slot memory. A key is one segment of the path: a `/` within it is sent as `%2F`."""
 
 from agentbox.routes.route import Route
 

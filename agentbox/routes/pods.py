@@ -1,4 +1,4 @@
-"""Routes of the slot pods (slots.md 5): objects at a path, containers at a path that ends with `/` (RFC 9110, LDP 1.0)."""
+"""Routes of the slot pods: objects at a path, containers at a path that ends with `/` (RFC 9110, LDP 1.0)."""
 
 from agentbox.routes.route import Route
 

@@ -1,4 +1,4 @@
-"""Routes of reviews: what agents changed in their branches, and the operator's decision on it (agents.md 5)."""
+"""Routes of reviews: what agents changed in their branches, and the operator's decision on it."""
 
 from agentbox.routes.route import Route
 

@@ -47,7 +47,7 @@ class Route:
 
     @property
     def probe(self) -> bool:
-        """True for the routes that a prober calls without credentials (box.md 7)."""
+        """True for the routes that a prober calls without credentials."""
         return self.handler.startswith("probes.")
 
     @property

@@ -31,7 +31,7 @@ ROUTES: tuple[Route, ...] = (
 )
 BY_NAME: Mapping[str, Route] = {route.name: route for route in ROUTES}
 
-# Scopes that a token may hold (slots.md 5). `admin` holds all but `core`; `core` is of per-boot tokens only, `mesh:session` of
+# Scopes that a token may hold. `admin` holds all but `core`; `core` is of per-boot tokens only, `mesh:session` of
 # the token that a mesh session has: nobody is given either.
 SCOPES: frozenset[str] = frozenset(
     f"{slot}:{verb}"

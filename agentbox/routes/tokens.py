@@ -1,4 +1,4 @@
-"""Routes of named tokens (slots.md 5)."""
+"""Routes of named tokens."""
 
 from agentbox.routes.route import Route
 

@@ -1,4 +1,4 @@
-"""What a box lacks where it runs: named by `up`, `status`, `/health` and `boot.json`, in these words (box.md 3, 8)."""
+"""What a box lacks where it runs: named by `up`, `status`, `/health` and `boot.json`, in these words."""
 
 from agentbox.plan.names import KUBERNETES
 

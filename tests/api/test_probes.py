@@ -42,7 +42,7 @@ def test_unready_names_what_is_missing(box: ApiBox) -> None:
 
 
 def test_health_has_every_member(box: ApiBox) -> None:
-    """The members of box.md 7, in its order."""
+    """All of them, in order."""
     body = ask(box.plan.api.port, "GET /health HTTP/1.1").json()
     assert list(body) == [
         "status", "uptime", "version", "image", "adapters", "degraded_count", "mesh", "programs", "artifacts",
@@ -54,7 +54,7 @@ def test_health_has_every_member(box: ApiBox) -> None:
 
 
 def test_meta_has_every_member(box: ApiBox) -> None:
-    """The members of box.md 7, and digests that are the plan's."""
+    """Every member, and digests that are the plan's."""
     body = ask(box.plan.api.port, "GET /v1/meta HTTP/1.1").json()
     assert list(body) == [
         "name", "version", "image", "manifest_digest", "plan_digest", "lock_digest", "system", "mesh", "adapters",

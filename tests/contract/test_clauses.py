@@ -1,4 +1,4 @@
-"""Each clause of slots.md, and O19 (ADR 0026), that belongs to a shipped class has a test, and each test of a suite cites a clause."""
+"""Each clause of a slot (O19: ADR 0026) that belongs to a shipped class has a test, and each test of a suite cites a clause."""
 
 import ast
 import re
@@ -79,7 +79,7 @@ def test_no_clause_is_both_later_and_tested():
 
 
 def test_no_test_cites_an_unknown_clause():
-    """The clauses end where slots.md ends."""
+    """The clauses end where `LAST` says."""
     known = {f"{letter}{number:02d}" for letter, last in LAST.items() for number in range(1, last + 1)}
     assert set().union(*(cited(suite) for suite in SUITES.values())) <= known
 

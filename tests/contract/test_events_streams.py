@@ -1,4 +1,4 @@
-"""Streams of the journal over HTTP (slots.md 5): resumed by id, filtered, kept alive, cut when the reader stalls."""
+"""Streams of the journal over HTTP: resumed by id, filtered, kept alive, cut when the reader stalls."""
 
 import asyncio
 import json

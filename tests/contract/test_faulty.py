@@ -1,4 +1,4 @@
-"""Whatever goes wrong between a caller and a store, what was asked for is there once (slots.md 7)."""
+"""Whatever goes wrong between a caller and a store, what was asked for is there once."""
 
 import pytest
 from postgres_store import PostgresStore

@@ -1,4 +1,4 @@
-"""A client: its state machine, and what it does without its host (mesh.md 2, F4, F6, F7)."""
+"""A client: its state machine, and what it does without its host."""
 
 import json
 import sqlite3
@@ -82,7 +82,7 @@ def test_a_client_lives_through_a_session(start: Start) -> None:
 
 
 def test_a_host_that_dies_is_missed_and_found_again(start: Start) -> None:
-    """SIGKILL: suspect, partitioned, and nothing of the box ends; after its restart the same session goes on (F13)."""
+    """SIGKILL: suspect, partitioned, and nothing of the box ends; after its restart the same session goes on."""
     host = start(host_plan())
     box = start(client_plan(host.url), wait=False)
     before = in_state(box, "active")["session_id"]
@@ -195,5 +195,5 @@ def _put_plan(box: ApiBox, plan: Plan) -> None:
 
 
 def test_every_transition_was_taken() -> None:
-    """The coverage table: what the logs of the boxes above told, against the eighteen of the specification."""
+    """The coverage table: what the logs of the boxes above told, against all eighteen."""
     assert TAKEN.keys() == TRANSITIONS.keys()

@@ -1,4 +1,4 @@
-"""A host: who is admitted, what a session may do, how it ends (F1, F2, F3, F5, F13 to F16)."""
+"""A host: who is admitted, what a session may do, how it ends."""
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Fifty boxes at one host (mesh.md 8): who falls silent is evicted and nobody else, beats stay quick, nothing is left open."""
+"""Fifty boxes at one host: who falls silent is evicted and nobody else, beats stay quick, nothing is left open."""
 
 import time
 from pathlib import Path
@@ -14,7 +14,7 @@ from agentbox.testing.mesh import ENROLMENT, Played, host_plan
 BOXES, SILENT = 50, 10
 SECONDS = 30 / SCALE  # between two beats of a box
 PERIODS = 20
-P95 = 0.02  # seconds of a beat (mesh.md 8), in the period in which this machine was least busy with other tests
+P95 = 0.02  # seconds of a beat, in the period in which this machine was least busy with other tests
 
 
 def test_only_who_falls_silent_is_evicted(start: Start) -> None:

@@ -1,4 +1,4 @@
-"""The outbox of results (F9, F10, F12), on a real store of beads."""
+"""The outbox of results, on a real store of beads."""
 
 import sqlite3
 import uuid

@@ -1,4 +1,4 @@
-"""A partition (F7 to F12): agents go on, results and events wait, and all of it is on the host once it is back, in order, once."""
+"""A partition: agents go on, results and events wait, and all of it is on the host once it is back, in order, once."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Parts of a client, each on its own: what an address may be (F6), clocks that differ (F4), how long it waits."""
+"""Parts of a client, each on its own: what an address may be, clocks that differ, how long it waits."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Self-federation (slots.md 5): every slot of box B is external, and box A with local classes is its peer. A program that
+"""Self-federation: every slot of box B is external, and box A with local classes is its peer. A program that
 talks to B cannot tell. The contract suites of the slots run in `tests/contract`; here it is one box."""
 
 import subprocess

@@ -24,7 +24,7 @@ from agentbox.testing.api_box import SLOTS as LOCAL
 from agentbox.testing.api_box import TOKEN, ApiBox
 
 WRITERS = 8
-TRUTH_SECONDS = 5.0  # slots.md 2.4: `/ready` flips within 5 s under traffic
+TRUTH_SECONDS = 5.0  # `/ready` flips within 5 s under traffic
 _POLL_SECONDS = 0.02
 _PAUSE_SECONDS = 0.05  # of a writer that was refused
 _PATIENCE = 75.0  # the longest wait between two attempts to open a slot is 60 s

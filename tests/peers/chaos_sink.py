@@ -23,7 +23,7 @@ from agentbox.testing.api_box import TOKEN, ApiBox
 from agentbox.testing.contracts.events_delivery import of_box
 
 NAME = "chaos"
-P95_MS = 50.0  # slots.md 6: an append of an external class
+P95_MS = 50.0  # an append of an external class
 UP, AWAY, COMING = "sink up", "sink away", "sink starting and caught up with"
 _PAUSE_SECONDS = 0.1  # of a writer, between two appends
 _WATCH_SECONDS = 0.25

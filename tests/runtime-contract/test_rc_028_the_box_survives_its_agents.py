@@ -1,7 +1,7 @@
 """RC-028: the box survives its agents: forks, memory, CPU, output and descriptors without end, each alone.
 
 Columns D and H. While an agent does its worst, `/livez` answers four clients of 200 requests a second with p99 within 30 ms,
-and another agent, asked over its pipes, answers with p95 within 60 ms (agents.md 8: the first byte of an agent). The best of
+and another agent, asked over its pipes, answers with p95 within 60 ms (the first byte of an agent). The best of
 three short runs counts, so that another load of the machine does not. Afterwards every program of the box and the other
 agent are the processes that they were.
 """

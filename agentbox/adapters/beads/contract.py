@@ -1,4 +1,4 @@
-"""The contract of the beads slot (slots.md 3.1): work items, claims with a lease, dependencies, schedules."""
+"""The contract of the beads slot: work items, claims with a lease, dependencies, schedules."""
 
 from collections.abc import Mapping
 from dataclasses import field

@@ -1,4 +1,4 @@
-"""Records of the journal as CloudEvents 1.0 in structured JSON form (slots.md 3.4, V15)."""
+"""Records of the journal as CloudEvents 1.0 in structured JSON form (V15)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The contract of the events slot (slots.md 3.4): the append-only, hash-chained journal."""
+"""The contract of the events slot: the append-only, hash-chained journal."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The contract of the memory slot (slots.md 3.3): searchable key/value entries."""
+"""The contract of the memory slot: searchable key/value entries."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What the canaries of who runs the agents found (agents.md 1), for `/ready`."""
+"""What the canaries of who runs the agents found, for `/ready`."""
 
 from datetime import datetime
 

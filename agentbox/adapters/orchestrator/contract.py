@@ -1,4 +1,4 @@
-"""The contract of the orchestrator slot (slots.md 3.5): agent processes."""
+"""The contract of the orchestrator slot: agent processes."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import field

@@ -1,4 +1,4 @@
-"""Counts of what agents were refused, as who runs them keeps them (agents.md 2)."""
+"""Counts of what agents were refused, as who runs them keeps them."""
 
 from agentbox.adapters.wire import Record, record
 

@@ -1,4 +1,4 @@
-"""The orchestrator slot over a child program that speaks JSON-RPC on its pipes (slots.md O16 to O18)."""
+"""The orchestrator slot over a child program that speaks JSON-RPC on its pipes (O16 to O18)."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""agent-host's own ordered record of what became of agents, taken once and for good (slots.md O15)."""
+"""agent-host's own ordered record of what became of agents, taken once and for good (O15)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

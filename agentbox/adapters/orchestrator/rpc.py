@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0, one UTF-8 line a message: what agent-host and its clients share (slots.md O16 to O18)."""
+"""JSON-RPC 2.0, one UTF-8 line a message: what agent-host and its clients share (O16 to O18)."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from agentbox.adapters.wire import to_json
 from agentbox.errors import AgentboxError
 
 LINE_LIMIT = 32 << 20  # bytes of one message: two streams of the largest `max_output`, in base64
-TYPED = -32000  # `data.code` is a code of slots.md 2.3
+TYPED = -32000  # `data.code` is a code of `adapters/errors.py`
 INVALID_REQUEST, INTERNAL = -32600, -32603
 CANCEL = "$/cancel"
 BOUNDS = ("max_agents", "max_depth", "grace_seconds")  # live keys of `[adapters.orchestrator]` that agent-host holds

@@ -1,4 +1,4 @@
-"""The contract of the pods slot (slots.md 3.2): named binary objects in containers."""
+"""The contract of the pods slot: named binary objects in containers."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass

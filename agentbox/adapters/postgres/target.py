@@ -1,4 +1,4 @@
-"""Which server a connection string leads to, and whether it may be trusted on the way there (slots.md 1)."""
+"""Which server a connection string leads to, and whether it may be trusted on the way there."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping

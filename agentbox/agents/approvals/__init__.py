@@ -1,1 +1,1 @@
-"""Actions of agents that wait for a person: asked, decided once, used once (agents.md 5)."""
+"""Actions of agents that wait for a person: asked, decided once, used once."""

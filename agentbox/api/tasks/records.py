@@ -11,7 +11,7 @@ from agentbox.adapters.orchestrator.contract import LONGEST_RUN, AgentInfo, Agen
 from agentbox.adapters.wire import Record, record
 from agentbox.client.records import Task, TaskState
 
-DEFAULT_TIMEOUT = 600.0  # seconds, of one-shot runs (agents.md 3)
+DEFAULT_TIMEOUT = 600.0  # seconds, of one-shot runs
 _REF = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # a UUID, as `agentbox.ids` writes it
 
 

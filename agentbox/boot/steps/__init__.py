@@ -1,1 +1,1 @@
-"""The phases of the boot, one file each (box.md 5)."""
+"""The phases of the boot, one file each."""

@@ -11,7 +11,7 @@ from agentbox.engine.command import run, succeeds
 
 NAME = "compose"
 TITLE = "compose, which starts the container"
-OLDEST = (1, 29)  # box.md 8
+OLDEST = (1, 29)  # the first that knows every key of the rendered file
 
 
 def look(host: Host) -> Iterator[Row]:

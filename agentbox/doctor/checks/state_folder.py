@@ -15,7 +15,7 @@ NAME = "state"
 TITLE = "the box's folder on this host"
 _PRIVATE = 0o700
 _SECRET = 0o600
-_ALONE = ("token",)  # the rest relies on the folder; secrets there are 0444 for the box's own user (box.md 3)
+_ALONE = ("token",)  # the rest relies on the folder; secrets there are 0444 for the box's own user
 
 
 def look(host: Host) -> Iterator[Row]:

@@ -1,1 +1,1 @@
-"""The door: what an agent may ask of its box, as JSON-RPC 2.0 (agents.md 6)."""
+"""The door: what an agent may ask of its box, as JSON-RPC 2.0."""

@@ -6,7 +6,7 @@ from typing import Any
 from agentbox.plan.model import Destination, Plan
 from agentbox.render.kubernetes.names import CLIENT, SCRAPE, own_labels
 
-# What the box's proxy refuses (manifest.md 9), as far as address ranges say it.
+# What the box's proxy refuses (`manifest/patterns/refused.py`), as far as address ranges say it.
 _NEVER = ("127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "::1/128", "fe80::/10", "ff00::/8")
 _PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 _EVERYWHERE = ("0.0.0.0/0", "::/0")

@@ -1,4 +1,4 @@
-"""The contract suite of the beads slot: B1 to B15 (slots.md 3.1)."""
+"""The contract suite of the beads slot: B1 to B15."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The clauses that every implementation of every slot keeps (slots.md 2.2)."""
+"""The clauses that every implementation of every slot keeps."""
 
 import abc
 import asyncio

@@ -1,4 +1,4 @@
-"""The contract suite of the memory slot: M1 to M11 (slots.md 3.3)."""
+"""The contract suite of the memory slot: M1 to M11."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The contract suite of the orchestrator slot (slots.md 3.5)."""
+"""The contract suite of the orchestrator slot."""
 
 import asyncio
 from typing import Any

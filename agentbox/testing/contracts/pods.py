@@ -1,4 +1,4 @@
-"""The contract suite of the pods slot: P1 to P11 (slots.md 3.2), for any implementation that patches JSON and has a quota."""
+"""The contract suite of the pods slot: P1 to P11, for any implementation that patches JSON and has a quota."""
 
 from typing import Any
 

@@ -5,7 +5,7 @@ import pytest
 from agentbox.adapters import errors
 from agentbox.adapters.errors import ERRORS, AdapterError, from_problem
 
-# slots.md 2.3
+# The status of each code, and whether a retry may help.
 TABLE = {
     "adapter-disabled": (503, False), "slot-unavailable": (503, True), "adapter-timeout": (504, True),
     "backend-error": (502, True), "redaction-unavailable": (503, True), "rate-limited": (429, True),

@@ -1,4 +1,4 @@
-"""The times of slots.md 2.4."""
+"""The times of the slots' state machine."""
 
 from agentbox.adapters.timing import Timing
 

@@ -83,7 +83,7 @@ def test_restarts_of_long_ago_do_not_count() -> None:
 
 
 def test_what_is_missing_has_a_meaning() -> None:
-    """Each family of strings of box.md 7."""
+    """Each family of strings of `missing`."""
     for text in ("bootstrap.done sentinel", "program:x not running (state=FATAL)", "path not accessible: /workspace"):
         assert meaning(text)
     assert meaning("something new") == ""

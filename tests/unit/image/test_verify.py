@@ -1,4 +1,4 @@
-"""Verification names the first path that differs, in the order that the specification gives."""
+"""Verification names the first path that differs, in a fixed order."""
 
 from pathlib import Path
 

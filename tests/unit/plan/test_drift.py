@@ -6,7 +6,7 @@ from agentbox.testing.plans import plan_of
 
 
 def test_one_change_a_class_is_found_under_its_class() -> None:
-    """Each key is named under the class that manifest.md gives it, and the worst class decides."""
+    """Each key is named under the class that docs/manifest.md gives it, and the worst class decides."""
     old = plan_of()
     new = plan_of('[limits]\npids = 7\n[api]\nmax_body = "2MiB"\nport = 9999\n[resources]\ncpus = 1\n')
     assert drift(old.apply, new.apply) == Drift(

@@ -31,7 +31,7 @@ def test_the_default_box_goes_nowhere() -> None:
     ],
 )
 def test_a_pattern_gives_range_and_port(pattern: str, host: str, port: int) -> None:
-    """manifest.md 9: an absent port is 443, `*` any; a name has no range."""
+    """An absent port is 443, `*` any; a name has no range."""
     assert _found({"egress.allow": [pattern]}) == [(host, port, False)]
     assert _found({"egress.allow_private": [pattern]}) == [(host, port, True)]
 

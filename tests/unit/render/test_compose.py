@@ -60,7 +60,7 @@ def test_resources_and_addresses_follow_the_manifest() -> None:
 
 
 def test_boot_and_live_keys_leave_the_text_equal_but_for_digests() -> None:
-    """Their change needs no new container (manifest.md 1)."""
+    """Their change needs no new container (docs/manifest.md)."""
 
     def masked(text: str) -> str:
         plan = plan_of(text)

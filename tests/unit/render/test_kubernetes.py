@@ -1,4 +1,4 @@
-"""kubernetes: what the API server's schemas accept, Pod Security's strictest level admits, and box.md 3 demands."""
+"""kubernetes: what the API server's schemas accept, Pod Security's strictest level admits, and what the baseline of a box demands."""
 
 import copy
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_pod_security_restricted_admits_the_pod(text: str) -> None:
 
 
 def test_the_pod_is_confined_as_the_specification_says() -> None:
-    """Every line of box.md 3 on the pod and its container."""
+    """Every line of the baseline on the pod and its container."""
     pod = _pod(_objects())
     container = pod["containers"][0]
     assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (False, False)

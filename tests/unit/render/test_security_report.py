@@ -13,7 +13,7 @@ from agentbox.render.kubernetes.security import BASELINE, PRIVILEGED, RESTRICTED
 from agentbox.render.security_report import report, report_json, security_report
 from agentbox.testing.plans import plan_of
 
-# box.md 3, "Control", less what the engine holds.
+# The recommendations of CIS Docker 1.6 that a box holds, less what the engine holds.
 CIS = {
     "4.1", "4.6", "4.8", "4.10", "5.4", "5.5", "5.6", "5.7", "5.8", "5.9", "5.10", "5.11", "5.12", "5.13", "5.14", "5.15",
     "5.16", "5.17", "5.18", "5.19", "5.20", "5.21", "5.22", "5.25", "5.26", "5.27", "5.28", "5.29", "5.30", "5.31", "5.32",

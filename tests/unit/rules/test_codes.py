@@ -1,4 +1,4 @@
-"""The codes of the specification: each is a rule or is listed as not in use, and no rule stands outside the list."""
+"""The codes of rules: each is a rule or is listed as not in use, and no rule stands outside the list."""
 
 from catalogue import FEATURES
 

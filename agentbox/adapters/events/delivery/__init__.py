@@ -1,1 +1,1 @@
-"""How the journal reaches a sink: the cursor on disk, the requests, and the task between them (slots.md 3.4, V14 to V17)."""
+"""How the journal reaches a sink: the cursor on disk, the requests, and the task between them (V14 to V17)."""
