@@ -14,3 +14,8 @@ def uuid7() -> str:
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
     return str(uuid.UUID(int=value))
+
+
+def new_trace_id() -> str:
+    """16 random bytes in hexadecimal, never all zero (W3C Trace Context 3.2.2.3)."""
+    return (os.urandom(16).hex().lstrip("0") or "1").zfill(32)

@@ -19,7 +19,8 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
-    """Who calls, on whose behalf, and until when. `principal` "" means the control plane itself."""
+    """Who calls, on whose behalf, and until when. `principal` "" means the control plane itself. `session_id`: the task that the
+    call is part of, else the agent at the head of the family; `trace_id`: 32 hexadecimal digits, of everything with one cause."""
 
     principal: str = ""
     scopes: frozenset[str] = frozenset()
@@ -27,6 +28,7 @@ class CallContext:
     agent_id: str | None = None
     session_id: str | None = None
     trace_id: str | None = None
+    opens_session: bool = False  # what this call makes is the session: a task, by the id that its store gives it
     deadline: Deadline | None = None
     submission: Submission | None = None  # set by the control plane alone
     redacted: set[str] = field(

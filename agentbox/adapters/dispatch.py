@@ -173,9 +173,9 @@ class Pipeline:
             return
         event = intent_event(spec, arguments)
         if self._tools.events_required:
-            await self._tools.journal.require(spec.intent, event)
+            await self._tools.journal.require(spec.intent, event, agent_id=event.get("agent_id"))
         else:
-            await self._tools.journal.record(spec.intent, event)
+            await self._tools.journal.record(spec.intent, event, agent_id=event.get("agent_id"))
 
     async def _write_down(
         self, spec: MethodSpec, arguments: Mapping[str, Any], result: Any, failure: AdapterError | None
@@ -189,7 +189,8 @@ class Pipeline:
             "outcome": "ok" if failure is None else outcome_of(failure),
             "args_sha256": hashlib.sha256(canonical_json(_plain(arguments))).hexdigest(),
         }
-        await self._tools.journal.shielded(lambda: self._tools.journal.record("slot.write", data))
+        session = data["id"] if context.current().opens_session else None
+        await self._tools.journal.shielded(lambda: self._tools.journal.record("slot.write", data, session_id=session))
 
 
 _END = object()

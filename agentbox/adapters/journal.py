@@ -71,9 +71,9 @@ class Journal:
             return None
         return await self._append_or_count(event)
 
-    async def require(self, type: str, data: JsonObj) -> Event:
+    async def require(self, type: str, data: JsonObj, *, agent_id: str | None = None) -> Event:
         """As `record`, but what cannot be appended raises the slot's error."""
-        return await self._append(NewEvent(type=type, data=data))
+        return await self._append(NewEvent(type=type, data=data, agent_id=agent_id))
 
     def record_soon(self, type: str, data: JsonObj) -> None:
         """`record` for callers that cannot wait; `drain` waits for them."""

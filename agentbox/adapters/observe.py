@@ -52,7 +52,10 @@ def outcome_of(error: BaseException) -> str:
 def observed(slot: SlotName, method: str, impl: str, spans: Spans, metrics: Metrics) -> Iterator[Call]:
     """Around one call; `impl` is the class that is configured, until the call says which one served it."""
     here, loop = context.current(), asyncio.get_running_loop()
-    who = {"request_id": here.request_id, "agent_id": here.agent_id or "", "session_id": here.session_id or ""}
+    who = {
+        "request_id": here.request_id, "agent_id": here.agent_id or "", "session_id": here.session_id or "",
+        "trace_id": here.trace_id or "",
+    }  # fmt: skip
     started, outcome, kind = loop.time(), "ok", ""
     with spans.span(
         f"agentbox.adapter.{slot}.{method}", {f"agentbox.{name}": value for name, value in who.items()}

@@ -11,7 +11,7 @@ from agentbox.agents.admission import effective_limits
 from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
 from agentbox.agents.states.state import State
-from agentbox.ids import uuid7
+from agentbox.ids import new_trace_id, uuid7
 from agentbox.limits.reserve import FILES, FILES_OF_ONE, TASKS_OF_ONE
 
 TASK = "task:"  # in front of the request id of a task's run, which is one life whatever a table says
@@ -20,7 +20,7 @@ TASK = "task:"  # in front of the request id of a task's run, which is one life 
 @dataclass(frozen=True, kw_only=True)
 class Asker:
     """Who asks for an agent, under which id, and whether the manifest's limits bind them. Of a task `submitter` is who asked for
-    it, and `state_id` the state that all of its attempts use."""
+    it, and `state_id` the state that all of its attempts use. `session_id` and `trace_id` are of the call; "" = none yet."""
 
     principal: str
     request_id: str
@@ -28,6 +28,8 @@ class Asker:
     submitter: str = ""
     submitter_admin: bool = False
     state_id: str = ""
+    session_id: str = ""
+    trace_id: str = ""
 
 
 def admitted(host: Host, spec: AgentSpec, asker: Asker, *, once: bool) -> tuple[Entry, State]:
@@ -48,6 +50,8 @@ def admitted(host: Host, spec: AgentSpec, asker: Asker, *, once: bool) -> tuple[
     )  # fmt: skip
     entry = Entry(
         agent_id=agent_id, state_id=state.state_id, spec=spec,
+        session_id=asker.session_id if parent is None else parent.session_id,
+        trace_id=(asker.trace_id or new_trace_id()) if parent is None else parent.trace_id,
         limits=limits if parent is None else _within(limits, parent.limits),
         principal=asker.principal, request_id=asker.request_id, depth=0 if parent is None else parent.depth + 1, once=once,
         holding=holding,

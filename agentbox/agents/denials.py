@@ -28,7 +28,9 @@ _RULE = re.compile(r"[a-z0-9]([a-z0-9_.:*/ -]{0,46}[a-z0-9*])?")
 _DETAIL = 200  # characters
 _REFUSING_STAGES = ("profile", "cwd", "confinement")  # of a spawn; a program that is not there was not refused
 
-Key = tuple[str, str, str, str]  # agent id ("" = none was made), name, layer, rule
+Key = tuple[
+    str, str, str, str, str, str
+]  # agent id ("" = none was made), then its session and trace; name, layer, rule
 Save = Callable[[Sequence[Entry], Sequence[Happening]], Coroutine[Any, Any, None]]
 
 
@@ -66,11 +68,14 @@ class Denials:
         mine = entry.denials.setdefault(layer, {})
         mine[rule] = mine.get(rule, 0) + count
         name = self._count(entry.spec.name, layer, rule, count)
-        self._tell((agent_id, name, layer, rule), entry.spec.profile, entry.generation, count, detail)
+        self._tell((agent_id, "", "", name, layer, rule), entry.spec.profile, entry.generation, count, detail)
 
-    def on_spawn(self, spec: AgentSpec, error: BaseException | None, agent_id: str = "") -> None:
+    def on_spawn(
+        self, spec: AgentSpec, error: BaseException | None, agent_id: str = "", session_id: str = "", trace_id: str = ""
+    ) -> None:
         """Counts a start that was refused by rule; what failed for another reason does not count. `agent_id` where the
-        agent exists, as at a restart; else the event stands under its parent's, or under none."""
+        agent exists, as at a restart; else the event stands under its parent's, or under none, with session and trace of
+        who asked."""
         rule = rule_of(error)
         if not rule:
             return
@@ -80,7 +85,8 @@ class Denials:
         layer, rule = self._bounded("spawn", rule)
         parent = spec.parent_id if spec.parent_id in self._entries else None
         name = self._count(spec.name, layer, rule, 1)
-        self._tell((parent or "", name, layer, rule), spec.profile, 0, 1, str(error))
+        told = ("", "") if parent else (session_id, trace_id)
+        self._tell((parent or "", *told, name, layer, rule), spec.profile, 0, 1, str(error))
 
     def totals(self) -> DenialCounts:
         """What was refused since this process began, by name of the agent, layer and rule."""
@@ -148,11 +154,10 @@ def rule_of(error: BaseException | None) -> str:
 
 
 def _event(key: Key, untold: _Untold) -> Happening:
-    agent_id, name, layer, rule = key
+    agent_id, session_id, trace_id, name, layer, rule = key
     who = {"name": name, "generation": untold.generation, "profile": untold.profile}
-    return Happening(
-        "policy.denied", agent_id, {**who, "layer": layer, "rule": rule, "count": untold.count, "detail": untold.detail}
-    )
+    about = {**who, "layer": layer, "rule": rule, "count": untold.count, "detail": untold.detail}
+    return Happening("policy.denied", agent_id, about, session_id, trace_id)
 
 
 def _escaped(text: str) -> str:

@@ -16,6 +16,7 @@ from agentbox.adapters.orchestrator.contract import (
     Limits,
 )
 from agentbox.grants.holding import Holding
+from agentbox.ids import new_trace_id
 from agentbox.limits.registry import LIMITS
 
 FINAL: frozenset[AgentState] = frozenset({"exited", "failed", "lost"})
@@ -33,6 +34,8 @@ class Entry:
     depth: int = 0
     once: bool = False  # of run_once
     state_id: str = ""  # whose memory and pods it uses; "" becomes its own id
+    session_id: str = ""  # the task that it runs for, else the head of its family; "" becomes its own id
+    trace_id: str = field(default_factory=new_trace_id)
     holding: Holding = field(default_factory=Holding)
     generation: int = 1
     state: AgentState = "starting"
@@ -53,6 +56,7 @@ class Entry:
 
     def __post_init__(self) -> None:
         self.state_id = self.state_id or self.agent_id
+        self.session_id = self.session_id or self.agent_id
 
     @property
     def handle(self) -> AgentHandle:
@@ -85,7 +89,20 @@ class Entry:
     def to_row(self) -> dict[str, Any]:
         """Plain data for agents.db."""
         plain = (
-            *("agent_id", "state_id", "principal", "request_id", "depth", "once", "generation", "state", "over", "pid"),
+            *(
+                "agent_id",
+                "state_id",
+                "session_id",
+                "trace_id",
+                "principal",
+                "request_id",
+                "depth",
+                "once",
+                "generation",
+                "state",
+                "over",
+                "pid",
+            ),
             *("start_ticks", "boot_id", "restarts", "restart_count", "stop_requested", "delivered", "created"),
         )
         return {name: getattr(self, name) for name in plain} | {

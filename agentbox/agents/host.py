@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -54,7 +55,7 @@ class Host:
 
     async def keep(self, entries: Sequence[Entry], happened: Sequence[Happening]) -> None:
         """As `save_all`, and raises what the disk refused with, for a caller who must know."""
-        waiting, self._untold = (*self._untold, *happened), ()
+        waiting, self._untold = (*self._untold, *map(self._of_run, happened)), ()
         behind, self._unsaved = {**self._unsaved, **{entry.agent_id: entry for entry in entries}}, {}
         try:
             await self.store.save(tuple(behind.values()), *waiting)
@@ -64,6 +65,12 @@ class Host:
             raise
         self._grown.set()
         self._grown = asyncio.Event()
+
+    def _of_run(self, one: Happening) -> Happening:
+        """With session and trace of its agent, where that is known and the event names none."""
+        if one.trace_id or (entry := self.entries.get(one.agent_id)) is None:
+            return one
+        return replace(one, session_id=entry.session_id, trace_id=entry.trace_id)
 
     def note(self, entry: Entry, happened: Happening) -> None:
         """Saves it soon, for who cannot wait."""

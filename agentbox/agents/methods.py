@@ -229,7 +229,8 @@ def _asker(params: Params) -> Asker:
     return Asker(
         principal=params.get("principal", ""), request_id=request_id, admin=params.get("admin") is True,
         submitter=from_wire(str, params.get("submitter", "")), submitter_admin=params.get("submitter_admin") is True,
-        state_id=from_wire(str, params.get("state_id", "")),
+        state_id=from_wire(str, params.get("state_id", "")), session_id=from_wire(str, params.get("session_id", "")),
+        trace_id=from_wire(str, params.get("trace_id", "")),
     )  # fmt: skip
 
 

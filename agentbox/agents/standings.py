@@ -56,7 +56,7 @@ class Standings:
         now, holding = time.time(), entry.holding
         return Standing(
             agent_id=entry.agent_id, generation=entry.generation, name=entry.spec.name, agent=holding.agent,
-            state=entry.state_id, token_sha256=holding.token_sha256, profile=entry.spec.profile, parent_id=entry.spec.parent_id,
+            state=entry.state_id, session_id=entry.session_id, trace_id=entry.trace_id, token_sha256=holding.token_sha256, profile=entry.spec.profile, parent_id=entry.spec.parent_id,
             rights=holding.asked_for(now), provider=holding.provider, budget=holding.budget,
             approval_required=holding.approval_required, children=holding.children,
             secrets=tuple(text for one in holding.secrets if not one.over(now) for text in one.right.patterns),

@@ -37,18 +37,25 @@ MIGRATIONS = (
     """,
     "CREATE TABLE approvals (id TEXT PRIMARY KEY, asked REAL NOT NULL, row TEXT NOT NULL) STRICT;",
     state.TABLE,
+    """
+    ALTER TABLE record ADD COLUMN session_id TEXT NOT NULL DEFAULT '';
+    ALTER TABLE record ADD COLUMN trace_id TEXT NOT NULL DEFAULT '';
+    """,
 )
 
 
 @dataclass(frozen=True)
 class Happening:
-    """One line of the record. `type` is an event type of the journal."""
+    """One line of the record. `type` is an event type of the journal. `session_id` and `trace_id` "" become the agent's."""
 
     type: str
     agent_id: str
     data: Mapping[str, Any]
+    session_id: str = ""
+    trace_id: str = ""
 
 
+_RECORD = "INSERT INTO record (id, at, type, agent_id, data, session_id, trace_id) VALUES (?, ?, ?, ?, ?, ?, ?)"
 Request = tuple[str, str]  # principal, request id
 
 
@@ -136,8 +143,8 @@ class Store:
                 db.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", row)
             state.ended(db, over, now)
             for one in happened:
-                values = (uuid7(), moment, one.type, one.agent_id, json.dumps(one.data))
-                db.execute("INSERT INTO record (id, at, type, agent_id, data) VALUES (?, ?, ?, ?, ?)", values)
+                values = (uuid7(), moment, one.type, one.agent_id, json.dumps(one.data), one.session_id, one.trace_id)
+                db.execute(_RECORD, values)
 
         await self._database.write(job)
 
@@ -178,10 +185,11 @@ class Store:
     async def record(self, after: int, limit: int) -> list[dict[str, Any]]:
         """Lines of the record beyond `after`, in order."""
         rows = await self._read(
-            "SELECT seq, id, at, type, agent_id, data FROM record WHERE seq > ? ORDER BY seq LIMIT ?", after, limit
-        )
-        names = ("seq", "id", "at", "type", "agent_id")
-        return [{**dict(zip(names, row[:5], strict=True)), "data": json.loads(row[5])} for row in rows]
+            "SELECT seq, id, at, type, agent_id, session_id, trace_id, data FROM record WHERE seq > ? ORDER BY seq LIMIT ?",
+            after, limit,
+        )  # fmt: skip
+        names = ("seq", "id", "at", "type", "agent_id", "session_id", "trace_id")
+        return [{**dict(zip(names, row[:7], strict=True)), "data": json.loads(row[7])} for row in rows]
 
     async def record_taken(self, through: int) -> None:
         """The reader has these for good; beyond a bound the oldest go untaken."""

@@ -76,7 +76,7 @@ class Table:
         if known is None:
             known = asyncio.create_task(self._create(spec, asker, once, capture, stdin, attached))
             self._requests[key] = (known, time.time())
-            known.add_done_callback(lambda task: self._settle(key, spec, task))
+            known.add_done_callback(lambda task: self._settle(key, spec, asker, task))
         return await asyncio.shield(known)
 
     def get(self, agent_id: str) -> Entry:
@@ -180,11 +180,12 @@ class Table:
             return None
         return found[0]
 
-    def _settle(self, key: Request, spec: AgentSpec, task: "asyncio.Task[AgentHandle]") -> None:
+    def _settle(self, key: Request, spec: AgentSpec, asker: Asker, task: "asyncio.Task[AgentHandle]") -> None:
         """A request that failed may be made again; one that worked needs only its handle."""
         if task.cancelled() or task.exception() is not None:
             self._requests.pop(key)
-            self.host.denials.on_spawn(spec, None if task.cancelled() else task.exception())
+            error = None if task.cancelled() else task.exception()
+            self.host.denials.on_spawn(spec, error, session_id=asker.session_id, trace_id=asker.trace_id)
         else:
             self._requests[key] = (task.result(), self._requests[key][1])
         stale = time.time() - REQUEST_SECONDS

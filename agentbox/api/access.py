@@ -34,6 +34,8 @@ class Caller:
     session: str = ""  # id of that session
     origin_box: str = ""  # name of the box whose journal a named token may deliver
     agent_id: str = ""  # of the agent for which the gateway calls
+    session_id: str = ""  # of that agent's run
+    trace_id: str = ""
     agent_name: str = ""  # its name in [agents]; "" for a program given ad hoc, which is given no beads
 
     @property

@@ -46,4 +46,7 @@ def record_of_agents(services: "Services") -> "asyncio.Task[None] | None":
 def _event(line: RecordLine, source: str) -> NewEvent:
     data = {**line.data, "at": clock.to_wire(line.at)}
     who = line.agent_id or None  # none: an agent that was refused its start
-    return NewEvent(type=line.type, data=data, source=source, subject=who, agent_id=who, id=line.id)
+    return NewEvent(
+        type=line.type, data=data, source=source, subject=who, agent_id=who, session_id=line.session_id or None,
+        trace_id=line.trace_id or None, id=line.id,
+    )  # fmt: skip

@@ -22,6 +22,7 @@ from agentbox.api.headers import (
     probe_hosts,
     readable,
     request_id,
+    trace_id,
 )
 from agentbox.api.http_metrics import UNMATCHED
 from agentbox.api.membership import SESSION
@@ -32,7 +33,7 @@ from agentbox.api.sending import send_pieces, send_reply
 from agentbox.api.services import Services
 from agentbox.api.sockets import refuse_socket, serve_socket
 from agentbox.api.sse import Cut, write_events
-from agentbox.ids import uuid7
+from agentbox.ids import new_trace_id, uuid7
 from agentbox.routes import Match, Matcher, Route
 
 STREAM = "text/event-stream"
@@ -128,7 +129,10 @@ class Application:
             services=self._services, route=route, method=scope["method"], parameters=match.parameters, query=query,
             headers=headers, body=body, incoming=incoming, caller=caller, request_id=identity,
         )  # fmt: skip
-        context = CallContext(principal=caller.principal, scopes=caller.scopes, request_id=identity)
+        context = CallContext(
+            principal=caller.principal, scopes=caller.scopes, request_id=identity, agent_id=caller.agent_id or None,
+            session_id=caller.session_id or None, trace_id=_trace_of(caller, headers),
+        )  # fmt: skip
         caller_is.enter_context(calling(context))
         return await handler_of(route.handler)(call)
 
@@ -167,6 +171,11 @@ class Application:
             scope["extensions"]["agentbox"]["abort"]()
         finally:
             stream.close()
+
+
+def _trace_of(caller: Caller, headers: dict[str, str]) -> str:
+    """An agent's own; what any other authenticated caller says, or a new one."""
+    return caller.trace_id or (trace_id(headers) if caller.principal else new_trace_id())
 
 
 def _plain(scope: Any) -> bool:

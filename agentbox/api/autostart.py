@@ -8,6 +8,7 @@ import structlog
 from agentbox.adapters.context import CallContext, calling
 from agentbox.adapters.errors import AdapterError
 from agentbox.adapters.orchestrator.contract import AgentSpec
+from agentbox.ids import new_trace_id
 
 if TYPE_CHECKING:
     from agentbox.api.services import Services
@@ -41,7 +42,7 @@ async def autostart(services: "Services") -> None:
 async def _started(services: "Services", name: str) -> bool:
     """False when it is worth another try."""
     try:
-        with calling(CallContext(principal=_PRINCIPAL, request_id=f"autostart:{name}")):
+        with calling(CallContext(principal=_PRINCIPAL, request_id=f"autostart:{name}", trace_id=new_trace_id())):
             request_id = f"autostart:{services.boot.boot_id}:{name}"
             await services.container.orchestrator.spawn(AgentSpec(name=name, agent=name), request_id=request_id)
     except AdapterError as error:

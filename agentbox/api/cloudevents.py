@@ -19,7 +19,7 @@ SCHEMA = {
     "properties": {
         "id": _TEXT, "source": _TEXT, "specversion": {"const": "1.0"}, "data": {"type": "object"},
         "type": {"type": "string", "maxLength": MAX_TYPE, "pattern": TYPE_PATTERN},
-        "subject": _OPTIONAL, "agentboxagent": _OPTIONAL, "agentboxsession": _OPTIONAL,
+        "subject": _OPTIONAL, "agentboxagent": _OPTIONAL, "agentboxsession": _OPTIONAL, "agentboxtrace": _OPTIONAL,
     },
     "required": list(_REQUIRED),
 }  # fmt: skip
@@ -53,7 +53,7 @@ def _record(row: Any, at: str) -> Event:
         raise invalid(f"{at}/agentboxseq", "must be a decimal number in a string")
     wire = {
         **event.to_wire(), "type": event.type.removeprefix(TYPE_PREFIX), "seq": int(seq), "ts": row.get("time"),
-        "trace_id": row.get("agentboxtrace"), "prev_hash": row.get("agentboxprev"), "hash": row.get("agentboxhash"),
+        "prev_hash": row.get("agentboxprev"), "hash": row.get("agentboxhash"),
     }  # fmt: skip
     for name, member in (("agentboxprev", "prev_hash"), ("agentboxhash", "hash")):
         if not isinstance(wire[member], str) or _HASH.fullmatch(wire[member]) is None:
@@ -73,5 +73,5 @@ def _event(row: Any, at: str) -> NewEvent:
     if not isinstance(data, Mapping):
         raise invalid(f"{at}/data", "must be an object")
     wire = {"type": row["type"], "id": row["id"], "source": row["source"], "subject": row.get("subject"), "data": data}
-    extensions = {"agent_id": row.get("agentboxagent"), "session_id": row.get("agentboxsession")}
-    return NewEvent.from_wire({**wire, **extensions})
+    named = {"agent_id": "agentboxagent", "session_id": "agentboxsession", "trace_id": "agentboxtrace"}
+    return NewEvent.from_wire({**wire, **{name: row.get(extension) for name, extension in named.items()}})

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from agentbox.adapters.errors import ValueTooLarge
 from agentbox.api.problems import Misdirected, NotAcceptable, UnsupportedMediaType, invalid
-from agentbox.ids import uuid7
+from agentbox.ids import new_trace_id, uuid7
 from agentbox.plan.model import Plan
 
 SAFE: tuple[tuple[bytes, bytes], ...] = (
@@ -21,9 +21,12 @@ SAFE: tuple[tuple[bytes, bytes], ...] = (
 )
 REQUEST_ID = "[A-Za-z0-9._:-]{1,64}"
 _REQUEST_ID = re.compile(REQUEST_ID)
+_TRACEPARENT = re.compile(
+    "(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<parent>[0-9a-f]{16})-[0-9a-f]{2}(?P<more>-.*)?"
+)
 _SINGLE = frozenset({
     b"authorization", b"host", b"content-type", b"content-length", b"idempotency-key", b"last-event-id", b"range",
-    b"if-range", b"if-modified-since", b"if-unmodified-since",
+    b"if-range", b"traceparent", b"if-modified-since", b"if-unmodified-since",
 })  # fmt: skip
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -37,6 +40,15 @@ def request_id(headers: Mapping[str, str]) -> str:
     """The caller's `X-Request-Id` where it is a plain word, else a new id."""
     given = headers.get("x-request-id", "")
     return given if _REQUEST_ID.fullmatch(given) else uuid7()
+
+
+def trace_id(headers: Mapping[str, str]) -> str:
+    """That of a valid `traceparent` (W3C Trace Context, of any version), else a new id."""
+    found = _TRACEPARENT.fullmatch(headers.get("traceparent", ""))
+    if found is None or found["version"] == "ff" or (found["version"] == "00" and found["more"]):
+        return new_trace_id()
+    zero = not found["trace"].strip("0") or not found["parent"].strip("0")
+    return new_trace_id() if zero else found["trace"]
 
 
 def check_single(raw: Iterable[tuple[bytes, bytes]]) -> None:

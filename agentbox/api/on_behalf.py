@@ -12,7 +12,9 @@ from agentbox.routes import Route
 
 HEADER = "agentbox-on-behalf-of"
 _FROM = f"urn:agentbox:program:{GATEWAY}"
-_VALUE = re.compile(r"([0-9a-f-]{36}) ([0-9a-f-]{36})(?: ([A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?")
+_VALUE = re.compile(
+    r"([0-9a-f-]{36}) ([0-9a-f-]{36}) ([!-~]{1,128}) ([0-9a-f]{32})(?: ([A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?"
+)
 SCOPES = frozenset(
     f"{slot}:{verb}" for slot in ("beads", "pods", "memory", "events", "agents") for verb in ("read", "write")
 )
@@ -35,12 +37,15 @@ def acting(caller: Caller, headers: Mapping[str, str], route: Route) -> Caller:
         raise PermissionDenied("cannot act for an agent: only the gateway does", scope="core")
     found = _VALUE.fullmatch(named)
     if found is None:
-        raise invalid(HEADER, "must be the ids of an agent and of its state, and its name in [agents] where it has one")
+        raise invalid(
+            HEADER,
+            "must be the ids of an agent, its state, session and trace, and its name in [agents] where it has one",
+        )
     if route.name not in _ROUTES:
         raise PermissionDenied("cannot serve this route to an agent", scope="admin")
-    agent_id, state, name = found.groups(default="")
+    agent_id, state, session, trace, name = found.groups(default="")
     principal = f"{PRINCIPAL}{agent_id}"
     return Caller(
         principal, SCOPES, pod_prefix=f"state/{state}/", memory_prefix=f"state.{state}", event_source=principal,
-        agent_id=agent_id, agent_name=name,
+        agent_id=agent_id, agent_name=name, session_id=session, trace_id=trace,
     )  # fmt: skip

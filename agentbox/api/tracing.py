@@ -4,14 +4,24 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from agentbox import __version__
+from agentbox.adapters.context import current
 from agentbox.adapters.spans import OtelSpans
+
+
+class _Ids(RandomIdGenerator):
+    """A trace has the id that the journal has for it."""
+
+    def generate_trace_id(self) -> int:
+        given = current().trace_id
+        return int(given, 16) if given else super().generate_trace_id()
 
 
 def spans_to(endpoint: str, box: str) -> OtelSpans:
     """Spans that are sent to `<endpoint>/v1/traces` in the background; what cannot be sent is dropped and logged."""
     resource = Resource({"service.name": "agentbox", "service.version": __version__, "service.instance.id": box})
-    provider = TracerProvider(resource=resource)
+    provider = TracerProvider(resource=resource, id_generator=_Ids())
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")))
     return OtelSpans(provider.get_tracer("agentbox"))

@@ -64,6 +64,8 @@ class Standing:
     profile: str
     agent: str = ""  # name in [agents], whose budget it uses; "" = a program given ad hoc
     state: str = ""  # id of the state whose memory and pods it uses
+    session_id: str = ""  # the task, else the head of the family
+    trace_id: str = ""
     parent_id: str | None = None
     ancestors: tuple[Ancestor, ...] = ()  # the parent first; empty for one that an operator started
     rights: tuple[Right, ...] = ()

@@ -35,6 +35,7 @@ class ToldAuthority:
         made = Standing(**{
             "agent_id": agent_id, "generation": 1, "name": agent_id, "profile": "standard", "rights": tuple(rights),
             "token_sha256": hashlib.sha256(token.encode()).hexdigest(), "state": agent_id, "agent": changes.get("name", ""),
+            "session_id": agent_id, "trace_id": "a" * 32,
             **changes,
         })  # fmt: skip
         return self.put(made)

@@ -12,6 +12,7 @@ from agentbox.testing.api_box import SLOTS, ApiBox
 
 AGENT = "01900000-0000-7000-8000-000000000001"
 STATE = "01900000-0000-7000-8000-000000000002"
+TRACE = "a" * 32
 GATEWAY_TOKEN = "a-token-of-this-boot"
 SMALL = {
     **SLOTS,
@@ -35,10 +36,14 @@ def test_a_journal_that_agents_filled_is_the_boxs_still(own_box: Callable[..., A
     slot, and reads go on."""
     box = own_box(slots=SMALL, orchestrator=False)
     box.paths.token("gateway").write_text(GATEWAY_TOKEN)
-    headers = {"Authorization": f"Bearer {GATEWAY_TOKEN}", "Agentbox-On-Behalf-Of": f"{AGENT} {STATE} coder"}
+    headers = {
+        "Authorization": f"Bearer {GATEWAY_TOKEN}",
+        "Agentbox-On-Behalf-Of": f"{AGENT} {STATE} {AGENT} {TRACE} coder",
+    }
     event = {"type": "x.flood", "data": {"x": "y" * 10_000}}
     with httpx.Client(base_url=box.url, headers=headers, trust_env=False) as agent, box.client() as operator:
-        statuses = [agent.post("/v1/events", json={"events": [event] * 10}).status_code for _ in range(20)]
+        sizes = [10] * 20 + [1] * 10  # the last ones take what a large one left
+        statuses = [agent.post("/v1/events", json={"events": [event] * size}).status_code for size in sizes]
         assert statuses[0] == 201
         assert statuses[-1] == 507
         stored = agent.put(f"/v1/memory/ns/state.{STATE}/keys/k", json={"value": 1})

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Protocol
 from agentbox.adapters.bounds import chars
 from agentbox.adapters.wire import JsonObj, Record, record
 
-CONTRACT_VERSION = "1.1.0"
+CONTRACT_VERSION = "1.2.0"
 GENESIS = "0" * 64
 MAX_DATA = 64 << 10  # bytes of one event's data as RFC 8785
 LIMIT = (1, 1000)
@@ -20,7 +20,7 @@ Name = Annotated[str | None, chars(most=MAX_NAME)]
 
 @record
 class NewEvent(Record):
-    """An event to append. `source` None means the caller; `id` None means a new one."""
+    """An event to append. `source`, `agent_id`, `session_id` and `trace_id` None mean the caller's; `id` None means a new one."""
 
     type: Annotated[str, chars(most=MAX_TYPE, pattern=TYPE_PATTERN)]
     data: JsonObj
@@ -28,6 +28,7 @@ class NewEvent(Record):
     subject: Name = None
     agent_id: Name = None
     session_id: Name = None
+    trace_id: Name = None
     id: Name = None
 
 

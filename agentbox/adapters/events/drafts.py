@@ -23,7 +23,7 @@ def draft_of(event: NewEvent, caller: CallContext, box: str, new_id: str, at: st
         "subject": event.subject,
         "agent_id": event.agent_id if event.agent_id is not None else caller.agent_id,
         "session_id": event.session_id if event.session_id is not None else caller.session_id,
-        "trace_id": caller.trace_id,
+        "trace_id": event.trace_id if event.trace_id is not None else caller.trace_id,
     }
     return _drafted(members, event.data, at)
 

@@ -159,7 +159,10 @@ class OverRpc(Adapter):
 
 def _caller() -> dict[str, Any]:
     call = context.current()
-    found: dict[str, Any] = {"principal": call.principal, "admin": "admin" in call.scopes}
+    found: dict[str, Any] = {
+        "principal": call.principal, "admin": "admin" in call.scopes, "session_id": call.session_id or "",
+        "trace_id": call.trace_id or "",
+    }  # fmt: skip
     if (task := call.submission) is not None:
         found |= {"submitter": task.principal, "submitter_admin": task.admin, "state_id": task.state_id}
     return found

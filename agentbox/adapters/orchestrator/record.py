@@ -22,7 +22,7 @@ class RecordLine(Record):
     """One happening. `id` stays the same however often it is read: appended under it, it is in the journal once.
 
     `type` is agent.started, agent.restarted, agent.exited, agent.lost, policy.denied, limit.warning or limit.breached; `at` is
-    when agent-host stored it. `agent_id` is empty where a start was refused.
+    when agent-host stored it. `agent_id` is empty where a start was refused; `session_id` and `trace_id` where no run is meant.
     """
 
     seq: int
@@ -31,6 +31,8 @@ class RecordLine(Record):
     type: str
     agent_id: str
     data: JsonObj
+    session_id: str = ""
+    trace_id: str = ""
 
 
 Take = Callable[[tuple[RecordLine, ...]], Awaitable[None]]

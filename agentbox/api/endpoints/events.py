@@ -60,11 +60,14 @@ def _sourced(call: Call, pointer: str, event: NewEvent) -> NewEvent:
 
 
 def _of_agent(call: Call, event: NewEvent) -> dict[str, str]:
-    """An agent's events are about itself alone. Raises PermissionDenied for one that names another, or a session."""
-    me = call.caller.agent_id
-    if me and (event.agent_id not in (None, me) or event.session_id is not None):
-        raise PermissionDenied("cannot append events of another agent or of a session", scope="events:source")
-    return {"agent_id": me} if me else {}
+    """An agent's events are about itself alone. Raises PermissionDenied for one that names another, or another session or trace."""
+    who = call.caller
+    if not who.agent_id:
+        return {}
+    own = {"agent_id": who.agent_id, "session_id": who.session_id, "trace_id": who.trace_id}
+    if any(getattr(event, name) not in (None, value) for name, value in own.items()):
+        raise PermissionDenied("cannot append events of another agent, session or trace", scope="events:source")
+    return own
 
 
 def _filter(call: Call) -> EventFilter:

@@ -7,8 +7,10 @@ from typing import Annotated, Any
 from agentbox import clock
 from agentbox.adapters.beads.contract import MAX_TITLE, PRIORITY, Bead
 from agentbox.adapters.bounds import between, chars, says
+from agentbox.adapters.orchestrator.checks import check_form, check_program
 from agentbox.adapters.orchestrator.contract import LONGEST_RUN, AgentInfo, AgentSpec, ExitRecord
 from agentbox.adapters.wire import Record, record
+from agentbox.api.problems import invalid
 from agentbox.client.records import Task, TaskState
 
 DEFAULT_TIMEOUT = 600.0  # seconds, of one-shot runs
@@ -27,6 +29,16 @@ class TaskBody(Record):
     not_before: datetime | None = None
     dedup_key: Annotated[str | None, chars(most=MAX_TITLE)] = None
     attached: bool = False
+
+
+def check_body(body: TaskBody, agents: frozenset[str]) -> None:
+    """Raises ValidationError for what cannot be run as a task; `agents` are the names in [agents]."""
+    if not 0 < body.timeout_s <= LONGEST_RUN:
+        raise invalid("/timeout_s", f"must be above 0 and at most {LONGEST_RUN:g}")
+    if body.spec.restart != "never":
+        raise invalid("/spec/restart", "must be never: a task runs once")
+    check_form(body.spec, "/spec")
+    check_program(body.spec, agents, "/spec")
 
 
 def data_of(body: TaskBody, ref: str) -> dict[str, Any]:

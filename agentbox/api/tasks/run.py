@@ -272,7 +272,8 @@ class Run:
             return
         handle = AgentHandle(agent_id=self.entry.agent_id, generation=self.entry.generation)
         try:
-            await self._container.orchestrator.terminate(handle, grace_s=self._grace)
+            with calling(self.entry.context()):  # whoever ends it
+                await self._container.orchestrator.terminate(handle, grace_s=self._grace)
         except AdapterError as error:
             _log.warning("agent not ended", task_id=self.task_id, reason=error.message)
 

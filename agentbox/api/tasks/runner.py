@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agentbox.adapters.beads.contract import Bead, BeadFilter, BeadSpec
+from agentbox.adapters.context import calling, current
 from agentbox.adapters.errors import (
     AdapterError,
     AlreadyClaimed,
@@ -17,17 +18,14 @@ from agentbox.adapters.errors import (
     disk_full,
     is_disk_full,
 )
-from agentbox.adapters.orchestrator.checks import check_form, check_program
-from agentbox.adapters.orchestrator.contract import LONGEST_RUN
 from agentbox.api.jobs import tells_bug
-from agentbox.api.problems import invalid
 from agentbox.api.tasks.orphans import remove_orphans
 from agentbox.api.tasks.output import Output
-from agentbox.api.tasks.records import TaskBody, data_of, ref_of, task_of
+from agentbox.api.tasks.records import TaskBody, check_body, data_of, ref_of, task_of
 from agentbox.api.tasks.run import Run
 from agentbox.api.tasks.spool import Entry, Spool
 from agentbox.client.records import Task
-from agentbox.ids import uuid7
+from agentbox.ids import new_trace_id, uuid7
 from agentbox.mesh.instance import instance_of
 from agentbox.plan.model import Plan
 from agentbox.settings import Paths
@@ -114,7 +112,7 @@ class Tasks:
 
     async def submit(self, body: TaskBody, creator: str, *, admin: bool = False) -> Task:
         """Queues a task; the one that a repeated `dedup_key` names, where it exists. `admin`: whether the creator holds that."""
-        _check(body, self._agents)
+        check_body(body, self._agents)
         entry = replace(_entry(body), submitter=creator, submitter_admin=admin)
         self._fresh.add(entry.ref)
         try:
@@ -147,7 +145,9 @@ class Tasks:
             dedup_key=body.dedup_key, not_before=body.not_before, max_attempts=1000,
         )  # fmt: skip
         try:
-            bead, created = await self._container.beads.create_child(await self._epic_id(), spec)
+            epic = await self._epic_id()
+            with calling(replace(entry.context(), opens_session=True)):
+                bead, created = await self._container.beads.create_child(epic, spec)
         except AdapterError:
             await self._spool.remove(entry.ref)
             raise
@@ -175,15 +175,18 @@ class Tasks:
             bead = await self._bead(task_id)
             if bead.status == "closed":
                 return self._task(bead)
+            entry = self._spool.load(ref_of(bead))
+            own = entry is not None and entry.task_id == task_id  # anybody may write another's ref into a bead
+            here = entry.context() if entry is not None and own else replace(current(), session_id=task_id)
             try:
                 note = f"cancelled by {by} before it started"
-                closed = await self._container.beads.close_bead(task_id, outcome="cancelled", note=note)
+                with calling(here):
+                    closed = await self._container.beads.close_bead(task_id, outcome="cancelled", note=note)
             except (AlreadyClaimed, InvalidTransition):
                 if task_id not in self._runs and (await self._bead(task_id)).status != "closed":
                     raise
                 continue
-            entry = self._spool.load(ref_of(bead))
-            if entry is not None and entry.task_id == task_id:  # anybody may write another's ref into a bead
+            if entry is not None and own:
                 await self._spool.remove(entry.ref)
             return self._task(closed)
 
@@ -247,7 +250,8 @@ class Tasks:
     async def _refuse(self, bead: Bead) -> None:
         note = "this box has no spec for it: it was submitted elsewhere, or the spool was lost"
         try:
-            await self._container.beads.close_bead(bead.id, outcome="failed", note=note)
+            with calling(replace(current(), session_id=bead.id, trace_id=new_trace_id())):
+                await self._container.beads.close_bead(bead.id, outcome="failed", note=note)
         except AdapterError as error:
             if error.retryable:
                 raise
@@ -257,7 +261,8 @@ class Tasks:
     def _begin(self, entry: Entry) -> None:
         run = Run(entry, self._spool, self._container, self._lease_seconds, self._outbox)
         self._runs[run.task_id] = run
-        job = asyncio.ensure_future(run.run())
+        with calling(entry.context()):
+            job = asyncio.ensure_future(run.run())
         job.add_done_callback(lambda _job: self._over(run))
         self._keep(job)
 
@@ -279,15 +284,6 @@ def _epic_key(plan: Plan, paths: Paths) -> str:
     """Beads that other boxes share have an epic for the tasks of each. Raises AgentboxError without room for an identity."""
     shared = plan.slots["beads"].use.startswith("external-")
     return f"{EPIC_KEY}:{instance_of(paths.slot('mesh')).id}" if shared else EPIC_KEY
-
-
-def _check(body: TaskBody, agents: frozenset[str]) -> None:
-    if not 0 < body.timeout_s <= LONGEST_RUN:
-        raise invalid("/timeout_s", f"must be above 0 and at most {LONGEST_RUN:g}")
-    if body.spec.restart != "never":
-        raise invalid("/spec/restart", "must be never: a task runs once")
-    check_form(body.spec, "/spec")
-    check_program(body.spec, agents, "/spec")
 
 
 def _entry(body: TaskBody) -> Entry:

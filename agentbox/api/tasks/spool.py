@@ -4,13 +4,14 @@ import asyncio
 import base64
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 import structlog
 
-from agentbox.adapters.context import Submission
+from agentbox.adapters.context import CallContext, Submission, current
+from agentbox.ids import new_trace_id
 from agentbox.supervision.files import replace_json, sync_folder
 
 _log = structlog.get_logger()
@@ -22,7 +23,7 @@ class Entry:
 
     `orphan` is a result that the store of beads refused: it is kept here, and nothing is done with it any more.
     `lease_id` and `request_id` are set before the bead is claimed, `agent_id` after the spawn; `cancelled_by` names
-    who cancelled it. `ref` is the id of the state that every attempt uses.
+    who cancelled it. `ref` is the id of the state that every attempt uses, `trace_id` the trace of all of them.
     """
 
     ref: str
@@ -32,6 +33,7 @@ class Entry:
     attached: bool = False  # its submitter reads its log
     submitter: str = ""
     submitter_admin: bool = False
+    trace_id: str = field(default_factory=lambda: current().trace_id or new_trace_id())
     task_id: str | None = None
     lease_id: str | None = None
     request_id: str | None = None
@@ -49,6 +51,10 @@ class Entry:
     def submission(self) -> Submission:
         """On whose behalf its agent is started, and with which state."""
         return Submission(principal=self.submitter, admin=self.submitter_admin, state_id=self.ref)
+
+    def context(self) -> CallContext:
+        """The caller's, for what is done for this task: part of its session and trace."""
+        return replace(current(), session_id=self.task_id, trace_id=self.trace_id)
 
     @classmethod
     def read(cls, path: Path) -> Self:

@@ -70,8 +70,8 @@ class BoxApi:
 
 
 def on_behalf(who: Standing) -> dict[str, str]:
-    """The header that says for whom a call is: agent, state, and the name in [agents] where it has one."""
-    return {HEADER: f"{who.agent_id} {who.state} {who.agent}".rstrip()}
+    """The header that says for whom a call is: agent, state, session, trace, and the name in [agents] where it has one."""
+    return {HEADER: f"{who.agent_id} {who.state} {who.session_id} {who.trace_id} {who.agent}".rstrip()}
 
 
 def told(error: AgentboxError | ValueError) -> DoorError:

@@ -31,7 +31,7 @@ LOCAL = {
 }  # fmt: skip
 WORDS = {"ok", "disabled", "unavailable", "rejected", "cancelled", "error", *OUTCOMES.values()}
 WALK = [(slot, spec) for slot in SLOTS for spec in METHODS[slot]]
-WHO = {"request_id": "the-request", "agent_id": "the-agent", "session_id": "the-session"}
+WHO = {"request_id": "the-request", "agent_id": "the-agent", "session_id": "the-session", "trace_id": "the-trace"}
 
 
 class Recorder:

@@ -1,12 +1,22 @@
 """What a request is judged by before its handler sees it."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from agentbox.adapters.errors import ValueTooLarge
 from agentbox.api.body import refuse_body
-from agentbox.api.headers import allowed_hosts, check_accept, check_host, check_json, host_of, readable, request_id
+from agentbox.api.headers import (
+    allowed_hosts,
+    check_accept,
+    check_host,
+    check_json,
+    host_of,
+    readable,
+    request_id,
+    trace_id,
+)
 from agentbox.api.problems import Misdirected, NotAcceptable, UnsupportedMediaType
 from agentbox.testing.api_box import api_plan
 
@@ -74,3 +84,26 @@ def test_request_ids_are_plain_words() -> None:
 def test_the_last_of_repeated_headers_counts() -> None:
     """Names are lower case."""
     assert readable([(b"A", b"1"), (b"a", b"2")]) == {"a": "2"}
+
+
+VALID = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+def test_the_trace_of_a_valid_traceparent() -> None:
+    """Of a later version too, which may say more (W3C Trace Context 3.2)."""
+    assert trace_id({"traceparent": VALID}) == VALID[3:35]
+    assert trace_id({"traceparent": f"01{VALID[2:]}-more"}) == VALID[3:35]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "", "x", VALID.upper(), f"{VALID}-more", f"ff{VALID[2:]}", VALID[:-1], f"{VALID}\n", VALID.replace("-", " "),
+        f"00-{'0' * 32}{VALID[35:]}", f"{VALID[:36]}{'0' * 16}-01",
+    ],
+)  # fmt: skip
+def test_any_other_traceparent_counts_for_none(given: str) -> None:
+    """Then the trace has a new id of 32 hexadecimal digits."""
+    found = trace_id({"traceparent": given})
+    assert re.fullmatch("[0-9a-f]{32}", found)
+    assert found != VALID[3:35]

@@ -167,7 +167,7 @@ async def test_a_secret_that_was_given(door: Room, one: Agent, two: Agent, api: 
 async def test_only_the_gateway_calls_for_an_agent(api: ApiBox) -> None:
     """The header is refused from an admin and from anybody else, and the routes of operators from the gateway with it."""
     base = f"http://127.0.0.1:{api.plan.api.port}"
-    named = {"Agentbox-On-Behalf-Of": f"{ONE} {ONE} one"}
+    named = {"Agentbox-On-Behalf-Of": f"{ONE} {ONE} {ONE} {'a' * 32} one"}
     core = {"Authorization": "Bearer a-token-of-this-boot"}
     admin = {"Authorization": f"Bearer {api.paths.api_key.read_text()}"}
     async with httpx.AsyncClient(base_url=base, trust_env=False) as http:
