@@ -148,6 +148,17 @@ def test_locks_hold_hashes_and_no_address(path: Path) -> None:
     assert not re.search(r"\b(https?|ftp|file):", text)
 
 
+def test_the_page_has_every_layer() -> None:
+    """docs/architecture.md shows the layers of .importlinter, in their order, those of one layer together."""
+    held = (ROOT / ".importlinter").read_text().split("layers =\n")[1].split("\n\n")[0]
+    shown = (ROOT / "docs/architecture.md").read_text().split("go down only\n```\n")[1].split("```")[0]
+    rows = [re.split(r"\s{2,}", row)[0] for row in shown.splitlines()]
+    layers = "\n".join(rows).replace("|\n", "| ").splitlines()
+    assert [set(re.findall(r"\w+", layer)) for layer in layers] == [
+        set(re.findall(r"\w+", layer)) for layer in held.splitlines()
+    ]
+
+
 def test_every_decision_has_its_form() -> None:
     """Every ADR has context, decision, consequences, how it is checked and status, and is short."""
     found = tracked("docs/adr/*.md")
