@@ -13,16 +13,18 @@ AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "agents.*.protocol": ("oneshot", "stdio"),
     "api.auth": ("token",),
     "image.source": ("debian",),
+    "privacy.entities": ("*", "account_number", "email", "phone", "secret", "url"),
     "privacy.mode": ("off", "rules"),
     "sovereign_mesh.enabled": (False,),
     "sovereign_mesh.relay.enabled": (False,),
 }
-"""Choices by key path; `*` stands for the name in a map."""
+"""Choices by key path, of a list those of its words; `*` stands for the name in a map."""
 
 UNREAD: Final[Mapping[str, str]] = {
     "backup.keep": "`agentbox backup`",
     "backup.include": "`agentbox backup`",
     "privacy.policy.inbound": "a filter of what reaches an agent",
+    "skills.browser.headed": "a browser that shows itself on the desktop",
     "skills.media.comfyui_url": "the skill that calls it",
 }
 """Keys that nothing reads yet, with what will: no value of theirs changes anything, so none may be written."""

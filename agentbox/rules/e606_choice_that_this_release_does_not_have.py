@@ -31,7 +31,8 @@ def check(view: View) -> Iterator[Finding]:
     """One finding a key."""
     for key, served in AVAILABLE.items():
         for path in _paths(view, key):
-            if view[path] not in served:
+            value = view[path]
+            if any(one not in served for one in (value if isinstance(value, tuple) else (value,))):
                 yield _refused(view, path, f"Choose {' or '.join(spell(plain(choice)) for choice in served)}.")
     yield from _gates(view)
     for key, reader in UNREAD.items():

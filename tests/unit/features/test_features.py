@@ -26,7 +26,7 @@ from agentbox.features import (
 from agentbox.features.model import ExceptionNeed
 from agentbox.features.reference import COMMAND, TARGET, page
 from agentbox.manifest import Model, Size, keys, parse
-from agentbox.manifest.bundle import properties, schema_at
+from agentbox.manifest.bundle import properties, resolved, schema_at
 from agentbox.plan.model import Probe
 
 FILES = sorted(features_dir().glob("*.toml"))
@@ -139,7 +139,7 @@ def test_what_this_release_serves_is_in_the_schema() -> None:
     for key, choices in AVAILABLE.items():
         schema = schema_at(key)
         assert schema is not None, key
-        assert set(choices) <= set(schema.get("enum", (True, False)))
+        assert set(choices) <= set(resolved(schema.get("items", schema)).get("enum", (True, False)))
 
 
 def test_what_nothing_reads_is_in_the_schema() -> None:
