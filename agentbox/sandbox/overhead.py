@@ -22,7 +22,7 @@ def at_most(rows: Sequence[tree.Process]) -> int:
 
 def measured(rows: Sequence[tree.Process]) -> int:
     """Bytes, by a look at each."""
-    return sum(_tables(row.pid) + _descriptors(row.pid) * _PIPE for row in rows)
+    return sum(_tables(row.shown) + _descriptors(row.shown) * _PIPE for row in rows)
 
 
 def _tables(pid: int) -> int:

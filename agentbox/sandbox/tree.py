@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 _STAT_SIZE = 1024
 _FREEZE_ROUNDS = 50
+_THREAD_LOOKS = 8
 
 
 class Process(NamedTuple):
-    """A row of /proc. `rss` in pages, `size` of its addresses in bytes; `start_ticks` since boot: with the pid and the boot id it names a process."""
+    """A row of /proc. `rss` in pages, `size` of its addresses in bytes; `start_ticks` since boot: with the pid and the boot id
+    it names a process. `thread` is one that lives, where the first has ended and others go on; 0: the first does."""
 
     pid: int
     parent: int
@@ -23,15 +25,37 @@ class Process(NamedTuple):
     threads: int = 1
     session: int = 0
     size: int = 0
+    thread: int = 0
+
+    @property
+    def shown(self) -> int:
+        """The number under which /proc shows what it has open and mapped: that of a thread that lives."""
+        return self.thread or self.pid
 
 
 Table = dict[int, Process]
 
 
 def look(pid: int) -> Process | None:
-    """One process, None when it is gone."""
+    """One process, None when it is gone. One whose first thread has ended while others go on poses as a zombie, without
+    memory or descriptors: its state and sizes are those of another thread."""
+    row = look_at_thread(pid)
+    if row is None or row.state not in "ZX" or row.threads < 2:
+        return row
+    for _ in range(_THREAD_LOOKS):
+        for name in _threads(pid):
+            other = look_at_thread(int(name))
+            if other is not None and other.state not in "ZX":
+                return row._replace(state=other.state, rss=other.rss, size=other.size, thread=other.pid)
+    row = look_at_thread(pid)
+    # Threads that come and go faster than they can be found, or that are about to end: whoever has some is alive.
+    return row._replace(state="R") if row is not None and row.threads > 1 else row
+
+
+def look_at_thread(number: int) -> Process | None:
+    """One thread, with what all of its process have in common; None when it is gone."""
     try:
-        handle = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(f"/proc/{number}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
@@ -44,7 +68,14 @@ def look(pid: int) -> Process | None:
     # threads (20), starttime (22), vsize (23), rss (24).
     rest = text[text.rindex(b")") + 2 :].split()
     numbers = (int(rest[at]) for at in (19, 21, 17, 3, 20))
-    return Process(pid, int(rest[1]), rest[0].decode("ascii"), *numbers)
+    return Process(number, int(rest[1]), rest[0].decode("ascii"), *numbers)
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - a Path for each costs more than the look
+    except OSError:  # gone
+        return []
 
 
 def scan() -> Table:

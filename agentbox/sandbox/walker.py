@@ -121,7 +121,7 @@ class Walker:
 
     def _look_at_shared(self) -> None:
         table = tree.scan()
-        members = {reaper: [row.pid for row in rows] for reaper, rows in tree.by_root(table, self._trees).items()}
+        members = {reaper: [row.shown for row in rows] for reaper, rows in tree.by_root(table, self._trees).items()}
         for reaper, used in self._shared.look(members, list(table)).items():
             cap = self._trees[reaper].bounds.memory
             if cap and used > cap:
@@ -179,7 +179,7 @@ class Walker:
         due = {reaper: one for reaper, one in self._trees.items() if everyone or one.due(now, slow)}
         if not due:
             return
-        members = {reaper: [row.pid for row in rows] for reaper, rows in tree.by_root(tree.scan(), due).items()}
+        members = {reaper: [row.shown for row in rows] for reaper, rows in tree.by_root(tree.scan(), due).items()}
         for reaper in self._by_writing(due, members):
             over = self._walk(reaper, due[reaper], members[reaper])
             if over if everyone else time.monotonic() > now + LONGEST:

@@ -151,12 +151,11 @@ def _proportional(rows: list[tree.Process]) -> int:
 
 def _pss(row: tree.Process) -> int:
     try:
-        with open(f"/proc/{row.pid}/smaps_rollup", "rb") as stream:  # noqa: PTH123 - the launcher keeps its imports few
+        with open(f"/proc/{row.shown}/smaps_rollup", "rb") as stream:  # noqa: PTH123 - the launcher keeps its imports few
             for line in stream:
                 if line.startswith(b"Pss:"):
                     return int(line.split()[1]) * _KIB
-    except ProcessLookupError:
-        return 0
     except OSError:
-        return row.rss * _PAGE
-    return row.rss * _PAGE
+        pass
+    now = tree.look(row.pid)
+    return 0 if now is None or now.state in "ZX" else row.rss * _PAGE

@@ -38,6 +38,19 @@ HOGS: Final[Mapping[str, Hog]] = {
         script="import os\nfor _ in range(3): os.fork()\nheld = []\nwhile len(held) < 40: held.append(bytearray(b'x') * (4 << 20))\nimport time; time.sleep(60)",
         reason="limit", limit="memory", limits={"memory": 256 * MIB},
     ),
+    "memory of no first thread": Hog(  # to /proc each is a zombie, which has no memory
+        script=(
+            "import ctypes, os, threading, time\n"
+            "def hold():\n"
+            " held = []\n"
+            " while len(held) < 40: held.append(bytearray(b'x') * (4 << 20))\n"
+            " time.sleep(60)\n"
+            "for _ in range(3): os.fork()\n"
+            "threading.Thread(target=hold).start()\n"
+            "ctypes.CDLL(None).pthread_exit(None)"
+        ),
+        reason="limit", limit="memory", limits={"memory": 256 * MIB},
+    ),
     "processes": Hog(
         script="import os, signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nwhile True:\n try: os.fork()\n except OSError: pass",
         reason="limit", limit="pids", limits={"wall_seconds": _WALL, "pids": 64},

@@ -81,7 +81,7 @@ class Forks:
 
     def _doubtful(self) -> int:
         for one in list(self._under_way):
-            row = tree.look(one)
+            row = tree.look_at_thread(one)
             if row is None or row.state in _PAST_THE_CALL:
                 del self._under_way[one]
         return len(self._under_way)

@@ -116,7 +116,7 @@ def connected(one: socket.socket) -> bool:
 def _inodes_of_descendants() -> set[int]:
     found = set()
     for row in tree.descendants(tree.scan(), [os.getpid()]):
-        folder = f"/proc/{row.pid}/fd"
+        folder = f"/proc/{row.shown}/fd"
         try:
             names = os.listdir(folder)  # noqa: PTH208 - few imports
         except OSError:  # gone

@@ -3,9 +3,27 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
 
 from agentbox.sandbox import tree
 from agentbox.sandbox.tree import Process
+from agentbox.settings import CHECKOUT
+
+# pthread_exit(3) by the first thread: to /proc the process is a zombie, and its other thread goes on
+LEADERLESS = """
+import ctypes, sys, threading, time
+def hold():
+    with open(sys.argv[1], "w"):
+        while open("/proc/self/stat").read().rpartition(")")[2].split()[0] != "Z": time.sleep(0.001)
+        print("held", flush=True)
+        sys.stdin.read()
+threading.Thread(target=hold).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
 
 
 def row(pid: int, parent: int, state: str = "S") -> Process:
@@ -48,3 +66,46 @@ def test_descendants_are_found_below_any_root() -> None:
     assert {one.pid for one in tree.descendants(table, [2])} == {3, 4}
     assert sorted(one.pid for one in tree.descendants(table, [2, 5])) == [3, 4, 6]
     assert tree.descendants(table, [99]) == []
+
+
+@contextmanager
+def leaderless(held: Path) -> Iterator[int]:
+    """The pid of a process whose first thread has ended, and that has a file open."""
+    with subprocess.Popen(
+        [sys.executable, "-c", LEADERLESS, str(held)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"held\n"
+        yield child.pid
+        child.kill()
+
+
+def test_a_process_without_its_first_thread_is_no_zombie(tmp_path: Path) -> None:
+    """It lives, with the memory and the descriptors of its other threads."""
+    with leaderless(tmp_path / "held") as pid:
+        poses = tree.look_at_thread(pid)
+        assert poses is not None
+        assert (poses.state, poses.rss) == ("Z", 0)
+        row = tree.look(pid)
+        assert row is not None
+        assert (row.pid, row.parent, row.start_ticks) == (pid, os.getpid(), poses.start_ticks)
+        assert row.state not in "ZX"
+        assert row.rss > 0
+        assert str(tmp_path / "held") in {str(one.readlink()) for one in Path(f"/proc/{row.shown}/fd").iterdir()}
+
+
+@pytest.mark.timed
+def test_a_process_without_its_first_thread_is_ended(tmp_path: Path) -> None:
+    """A signal that spares zombies reaches it, so the end of its tree does not wait for it without end."""
+    script = f"""
+import subprocess, sys
+from agentbox import kernel
+from agentbox.sandbox import tree
+kernel.become_subreaper()
+child = subprocess.Popen([sys.executable, "-c", {LEADERLESS!r}, sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child.stdout.readline()
+tree.end_children()
+assert not tree.has_children()
+"""
+    held = str(tmp_path / "held")
+    subprocess.run([sys.executable, "-c", script, held], cwd=CHECKOUT, check=True, timeout=20, process_group=0)
