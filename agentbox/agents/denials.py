@@ -14,6 +14,7 @@ from typing import Any, Final
 from agentbox.adapters.errors import PermissionDenied, QuotaExceeded, SpawnError
 from agentbox.adapters.orchestrator.contract import AgentSpec
 from agentbox.adapters.orchestrator.denials import DenialCount, DenialCounts
+from agentbox.agents.denial_classes import Classes, DenialClass
 from agentbox.agents.entry import Entry
 from agentbox.agents.store import Happening
 
@@ -21,16 +22,15 @@ LAYERS: Final = ("proxy", "gateway", "door", "spawn", "reaper")
 OTHER: Final = "other"
 MOST_RULES = 64  # of a layer; later ones count as `other`
 MOST_NAMES = 32  # of agents; later ones count as `other`
-MOST_SERIES = 190  # of (name, layer, rule): /metrics shows 200 a family (api/exposition.py)
+MOST_SERIES = 190  # of (name, layer, rule, class): /metrics shows 200 a family (api/exposition.py)
 EVENT_SECONDS = 0.1  # between two events of one agent and rule: at most 10 a second
 MOST_EVENTS = 64  # stored at once; what is beyond waits for the next time, and goes on counting
 _RULE = re.compile(r"[a-z0-9]([a-z0-9_.:*/ -]{0,46}[a-z0-9*])?")
 _DETAIL = 200  # characters
 _REFUSING_STAGES = ("profile", "cwd", "confinement")  # of a spawn; a program that is not there was not refused
 
-Key = tuple[
-    str, str, str, str, str, str
-]  # agent id ("" = none was made), then its session and trace; name, layer, rule
+# Agent id ("" = none was made), then its session and trace; name, layer, rule, class.
+Key = tuple[str, str, str, str, str, str, DenialClass]
 Save = Callable[[Sequence[Entry], Sequence[Happening]], Coroutine[Any, Any, None]]
 
 
@@ -49,7 +49,8 @@ class Denials:
 
     def __init__(self, save: Save, entries: Mapping[str, Entry]) -> None:
         self._save, self._entries = save, entries
-        self._totals: dict[tuple[str, str, str], int] = {}
+        self._totals: dict[tuple[str, str, str, DenialClass], int] = {}
+        self._classes = Classes()
         self._names: set[str] = set()
         self._rules: defaultdict[str, set[str]] = defaultdict(set)
         self._untold: dict[Key, _Untold] = {}
@@ -57,18 +58,28 @@ class Denials:
         self._grown = asyncio.Event()
         self.revision = secrets.randbits(40)  # grows with each refusal; no other process of this program had it
 
-    def on_denied(self, agent_id: str, layer: str, rule: str, count: int = 1, detail: str = "") -> None:
+    def on_denied(
+        self, agent_id: str, layer: str, rule: str, count: int = 1, detail: str = "", signature: str = ""
+    ) -> None:
         """`count` refusals of that agent. Unknown layers, and rules beyond the bound, count as `other`; so does an agent
-        that is not known, which has no event. `detail` may be an agent's words: it is cut and escaped."""
+        that is not known, which has no event. `detail` may be an agent's words: it is cut and escaped. Of benign ones
+        there is no event."""
         entry = self._entries.get(agent_id)
         layer, rule = self._bounded(layer, rule)
         if entry is None:
-            self._count(OTHER, layer, rule, count)
+            self._count(OTHER, layer, rule, "policy", count)
             return
         mine = entry.denials.setdefault(layer, {})
         mine[rule] = mine.get(rule, 0) + count
-        name = self._count(entry.spec.name, layer, rule, count)
-        self._tell((agent_id, "", "", name, layer, rule), entry.spec.profile, entry.generation, count, detail)
+        for kind, number in self._classes.split(agent_id, (layer, rule, signature), count).items():
+            name = self._count(entry.spec.name, layer, rule, kind, number)
+            if kind != "benign":
+                key = (agent_id, "", "", name, layer, rule, kind)
+                self._tell(key, entry.spec.profile, entry.generation, number, detail)
+
+    def forget(self, agent_id: str) -> None:
+        """The agent is over: only its totals are kept."""
+        self._classes.forget(agent_id)
 
     def on_spawn(
         self, spec: AgentSpec, error: BaseException | None, agent_id: str = "", session_id: str = "", trace_id: str = ""
@@ -84,14 +95,17 @@ class Denials:
             return
         layer, rule = self._bounded("spawn", rule)
         parent = spec.parent_id if spec.parent_id in self._entries else None
-        name = self._count(spec.name, layer, rule, 1)
+        name = self._count(spec.name, layer, rule, "policy", 1)
         told = ("", "") if parent else (session_id, trace_id)
-        self._tell((parent or "", *told, name, layer, rule), spec.profile, 0, 1, str(error))
+        self._tell((parent or "", *told, name, layer, rule, "policy"), spec.profile, 0, 1, str(error))
 
     def totals(self) -> DenialCounts:
-        """What was refused since this process began, by name of the agent, layer and rule."""
+        """What was refused since this process began, by name of the agent, layer, rule and class."""
         rows = sorted(self._totals.items())
-        found = tuple(DenialCount(agent=name, layer=at, rule=by, count=count) for (name, at, by), count in rows)
+        found = tuple(
+            DenialCount(agent=name, layer=at, rule=by, count=count, denial_class=kind)
+            for (name, at, by, kind), count in rows
+        )
         return DenialCounts(revision=self.revision, totals=found)
 
     async def grows(self) -> None:
@@ -111,14 +125,14 @@ class Denials:
             return layer, rule
         return layer, OTHER
 
-    def _count(self, name: str, layer: str, rule: str, count: int) -> str:
+    def _count(self, name: str, layer: str, rule: str, kind: DenialClass, count: int) -> str:
         """Returns the name under which it counts."""
         if name not in self._names and len(self._names) >= MOST_NAMES:
             name = OTHER
         self._names.add(name)
-        key = (name, layer, rule)
+        key = (name, layer, rule, kind)
         if key not in self._totals and len(self._totals) >= MOST_SERIES:
-            key = (OTHER, layer, OTHER)
+            key = (OTHER, layer, OTHER, kind)
         self._totals[key] = self._totals.get(key, 0) + count
         self.revision += 1
         self._grown.set()
@@ -154,10 +168,10 @@ def rule_of(error: BaseException | None) -> str:
 
 
 def _event(key: Key, untold: _Untold) -> Happening:
-    agent_id, session_id, trace_id, name, layer, rule = key
+    agent_id, session_id, trace_id, name, layer, rule, kind = key
     who = {"name": name, "generation": untold.generation, "profile": untold.profile}
-    about = {**who, "layer": layer, "rule": rule, "count": untold.count, "detail": untold.detail}
-    return Happening("policy.denied", agent_id, about, session_id, trace_id)
+    refused = {"layer": layer, "rule": rule, "class": kind, "count": untold.count, "detail": untold.detail}
+    return Happening("policy.denied", agent_id, {**who, **refused}, session_id, trace_id)
 
 
 def _escaped(text: str) -> str:

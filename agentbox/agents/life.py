@@ -157,7 +157,8 @@ class Life:
             pump.resume()
 
     def _denied(self, denials: Denials) -> None:
-        self.host.denials.on_denied(self.entry.agent_id, "reaper", denials.rule, denials.count, denials.detail)
+        found = (denials.rule, denials.count, denials.detail, denials.signature)
+        self.host.denials.on_denied(self.entry.agent_id, "reaper", *found)
 
     def _keep(self, kind: StreamKind, data: bytes) -> None:
         """Stores output. A disk that takes none costs the output, never the agent, and is told once at its end."""

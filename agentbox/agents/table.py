@@ -202,6 +202,7 @@ class Table:
         return entry
 
     def _ended(self, entry: Entry, folder: Path) -> None:
+        self.host.denials.forget(entry.agent_id)
         self.lives.pop(entry.agent_id, None)
         chore = asyncio.create_task(self._tidy(folder))
         self._chores.add(chore)

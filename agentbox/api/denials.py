@@ -27,12 +27,12 @@ class DenialMetrics(Collector):
     counts = _NOTHING
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """One family, by agent, layer and rule."""
+        """One family, by agent, class, layer and rule."""
         found = CounterMetricFamily(
-            "agentbox_denied", "Refusals of a process of ours", labels=("agent", "layer", "rule")
+            "agentbox_denied", "Refusals of a process of ours", labels=("agent", "class", "layer", "rule")
         )
         for row in self.counts.totals:
-            found.add_metric((row.agent, row.layer, row.rule), row.count)
+            found.add_metric((row.agent, row.denial_class, row.layer, row.rule), row.count)
         yield found
 
 

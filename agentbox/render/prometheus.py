@@ -29,6 +29,12 @@ class Alert:
     remedy: str
 
 
+_DENIALS = 'sum by (box, agent, layer, rule) (increase(agentbox_denied_total{{{box},class="policy"}}[10m])) > 10'
+# Of a series that is new the first value counts, too: `increase` sees what comes after it.
+_ATTACK = (
+    'sum by (box, agent, layer, rule) (increase(agentbox_denied_total{{{box},class="attack"}}[10m]) > 0 or '
+    '(agentbox_denied_total{{{box},class="attack"}} unless agentbox_denied_total{{{box},class="attack"}} offset 10m) > 0)'
+)
 ALERTS = (
     Alert(
         "AgentboxDown", "up{{{box}}} == 0", "1m", "critical",
@@ -55,9 +61,14 @@ ALERTS = (
         "slot {{ $labels.slot }} of {{ $labels.box }} is down or served by its off class", "agentbox health",
     ),
     Alert(
-        "AgentboxDenials", "sum by (box, agent, layer, rule) (increase(agentbox_denied_total{{{box}}}[10m])) > 10", "0m", "warning",
+        "AgentboxDenials", _DENIALS, "0m", "warning",
         "agent {{ $labels.agent }} of {{ $labels.box }} was refused more than ten times in 10 minutes ({{ $labels.rule }})",
         "agentbox events tail; widen its policy, or stop the agent",
+    ),
+    Alert(
+        "AgentboxAttack", _ATTACK, "0m", "critical",
+        "agent {{ $labels.agent }} of {{ $labels.box }} tried what no program asks for that means well ({{ $labels.rule }})",
+        "agentbox agent stop, then agentbox events tail",
     ),
     Alert(
         "AgentboxJournalNearMax", "agentbox_journal_bytes{{{box}}} / agentbox_journal_max_bytes{{{box}}} > 0.8", "5m", "warning",

@@ -60,9 +60,10 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class Denials:
-    """Calls that the reaper refused: `count` of that rule since the last word of it; `detail` is of the last one."""
+    """Calls that the reaper refused: `count` of that rule and signature since the last word of it; `detail` is of the last one."""
 
     rule: str
+    signature: str = ""
     count: int
     detail: str
 

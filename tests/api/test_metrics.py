@@ -74,7 +74,7 @@ def test_a_refusal_is_in_the_metrics_the_agent_and_the_journal(box: ApiBox, clie
     """A start that its profile forbids: within seconds a series of its own, by the name asked for, and an event."""
     with pytest.raises(ApiError):
         client.agents.spawn({"name": "refused", "argv": ["true"], "profile": "none-such"})
-    row = 'agentbox_denied_total{agent="refused",layer="spawn",rule="profile"} 1.0'
+    row = 'agentbox_denied_total{agent="refused",class="policy",layer="spawn",rule="profile"} 1.0'
     until(lambda: _with(scrape(box).text, row))
     found = until(lambda: client.call("read_events", query={"types": "policy.denied"})["events"])
     assert (found[0]["data"]["name"], found[0]["data"]["rule"]) == ("refused", "profile")

@@ -5,12 +5,14 @@ from agentbox.adapters.wire import Record, record
 
 @record
 class DenialCount(Record):
-    """`agent` is a name; `count` is since the peer began, so it may fall to a smaller one."""
+    """`agent` is a name; `count` is since the peer began, so it may fall to a smaller one. `denial_class`: benign, policy
+    or attack."""
 
     agent: str
     layer: str
     rule: str
     count: int
+    denial_class: str = "policy"
 
 
 @record

@@ -11,24 +11,28 @@ _DETAIL: Final = 200  # characters
 
 
 class Denied(OSError):
-    """A refusal that counts. `rule` is one of a small set of names, `detail` what was asked for."""
+    """A refusal that counts. `rule` is one of a small set of names, `detail` what was asked for. `signature`: what a class of
+    its own is given to, of a small set too (config/denials.toml)."""
 
-    def __init__(self, number: int, rule: str, detail: str = "") -> None:
+    def __init__(self, number: int, rule: str, detail: str = "", signature: str = "") -> None:
         super().__init__(number, rule)
-        self.rule, self.detail = rule, detail
+        self.rule, self.detail, self.signature = rule, detail, signature
 
 
 class Counts:
-    """Counts by rule."""
+    """Counts by rule and signature."""
 
     def __init__(self) -> None:
-        self._untold: dict[str, Denials] = {}
+        self._untold: dict[tuple[str, str], Denials] = {}
         self._next = 0.0
 
     def add(self, denied: Denied) -> None:
         """One more."""
-        before = self._untold[denied.rule].count if denied.rule in self._untold else 0
-        self._untold[denied.rule] = Denials(rule=denied.rule, count=before + 1, detail=denied.detail[:_DETAIL])
+        key = (denied.rule, denied.signature)
+        before = self._untold[key].count if key in self._untold else 0
+        self._untold[key] = Denials(
+            rule=denied.rule, signature=denied.signature, count=before + 1, detail=denied.detail[:_DETAIL]
+        )
 
     def patience(self) -> float | None:
         """Seconds until some are due to be told; None when there are none."""

@@ -57,12 +57,16 @@ class Ports:
         """Whether it is open to all, or a place where the agent may have a server. Raises Denied."""
         near = place.loopback or place.wild
         if not self.open_to_all(place.on_loopback(v6_alone=False)) and (place.port in self._closed or not near):
-            raise Denied(errno.EACCES, "connect", str(place))
+            raise Denied(errno.EACCES, "connect", str(place), self._signature(place, near=near))
 
     def check_own(self, place: Place) -> None:
         """Whether the agent may have that address. Raises Denied."""
         if place.port in self._closed or not place.loopback:
-            raise Denied(errno.EACCES, "bind", str(place))
+            raise Denied(errno.EACCES, "bind", str(place), self._signature(place, near=place.loopback or place.wild))
+
+    def _signature(self, place: Place, *, near: bool) -> str:
+        """Whether it is a port of the box's own; that of the door is for agents, if not on every address."""
+        return "box-port" if near and place.port in self._closed and place.port != self._door else ""
 
     def listens(self, one: socket.socket) -> None:
         """From now on a connection to it is a connection within the agent."""

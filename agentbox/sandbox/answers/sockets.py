@@ -21,6 +21,9 @@ _FLAGS: Final = socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
 _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6)
 _PROTOCOLS: Final = (0, socket.IPPROTO_TCP)
 _OF_A_PAIR: Final = (socket.SOCK_STREAM, socket.SOCK_SEQPACKET)
+_OF_A_NAME_SERVICE: Final = (socket.AF_UNIX, socket.SOCK_STREAM | _FLAGS, 0)
+_FEW_ASKED: Final = 4  # of one process
+_MOST_ASKED: Final = 4096  # processes that are remembered
 _TWO: Final = struct.Struct("=2i")
 _FEW: Final = 64  # kept without a look whether the agent still has them
 _MOST: Final = 256  # at a time: the reaper needs descriptors of its own to do its work
@@ -34,12 +37,14 @@ class Sockets:
         self._listener, self._buffers, self._unwatch = listener, buffers, unwatch
         self._kept: dict[int, socket.socket] = {}
         self._many = _FEW
+        self._asked: dict[int, int] = {}  # sockets of a name service cache, by process
 
     def make(self, notice: Notice) -> None:
         """socket(2): TCP and nothing else."""
         family, kind, protocol = (notice.low(index) for index in range(3))
         if family not in _FAMILIES or kind & _KIND != socket.SOCK_STREAM or protocol not in _PROTOCOLS:
-            raise Denied(errno.EACCES, "socket", f"family {family}, type {kind & _KIND}, protocol {protocol}")
+            said = f"family {family}, type {kind & _KIND}, protocol {protocol}"
+            raise Denied(errno.EACCES, "socket", said, self._signature(notice))
         if len(self._kept) >= self._many:
             self.tidy()
             self._many = min(_MOST, max(_FEW, 2 * len(self._kept)))
@@ -51,6 +56,15 @@ class Sockets:
         bounded(made)
         self._listener.give(notice, made.fileno(), cloexec=bool(kind & socket.SOCK_CLOEXEC))
         self._kept[inode_of(made)] = made
+
+    def _signature(self, notice: Notice) -> str:
+        """Of the first few that a process asks for as glibc does for a name service cache."""
+        if tuple(notice.low(index) for index in range(3)) != _OF_A_NAME_SERVICE:
+            return ""
+        if len(self._asked) >= _MOST_ASKED:
+            self._asked.clear()
+        self._asked[notice.pid] = self._asked.get(notice.pid, 0) + 1
+        return "unix-stream-nonblock-cloexec" if self._asked[notice.pid] <= _FEW_ASKED else ""
 
     def pair(self, notice: Notice) -> int:
         """socketpair(2): two ends of Unix that no other socket can be reached from. One of any type but these is a datagram

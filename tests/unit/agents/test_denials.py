@@ -68,7 +68,7 @@ async def test_every_refusal_counts_and_is_in_an_event(host: Host, ledger: Denia
     assert 2 <= len(told) <= lasted / EVENT_SECONDS + 2
     assert told[0]["type"] == "policy.denied"
     assert told[0]["data"] == {
-        "name": "builder", "generation": 1, "profile": "sandboxed", "layer": "proxy", "rule": "net connect",
+        "name": "builder", "generation": 1, "profile": "sandboxed", "layer": "proxy", "rule": "net connect", "class": "policy",
         "count": told[0]["data"]["count"], "detail": "example.org:443",
     }  # fmt: skip
 

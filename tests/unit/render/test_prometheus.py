@@ -29,7 +29,9 @@ class Case:
 
 
 _STARTS, _JOURNAL = 'agentbox_program_starts_total{program="gateway"}', "agentbox_journal_"
-_DENIED = 'agentbox_denied_total{agent="builder",layer="proxy",rule="net connect"}'
+_DENIED = 'agentbox_denied_total{agent="builder",class="policy",layer="proxy",rule="net connect"}'
+_BENIGN = 'agentbox_denied_total{agent="builder",class="benign",layer="reaper",rule="socket"}'
+_ATTACK = 'agentbox_denied_total{agent="builder",class="attack",layer="reaper",rule="ptrace"}'
 _HEALTH = 'agentbox_adapter_health{slot="pods",impl="local-fs"}'
 _HEALTH_OFF = 'agentbox_adapter_health{slot="pods",impl="off"}'
 CASES = {
@@ -58,8 +60,13 @@ CASES = {
         "slot pods of agentbox is down or served by its off class",
     ),
     "AgentboxDenials": Case(
-        {_DENIED: "0+5x20"}, {_DENIED: "0+1x20"}, {"agent": "builder", "layer": "proxy", "rule": "net connect"},
+        {_DENIED: "0+5x20"}, {_DENIED: "0+1x20", _BENIGN: "0+50x20", _ATTACK: "0+50x20"}, {"agent": "builder", "layer": "proxy", "rule": "net connect"},
         "agent builder of agentbox was refused more than ten times in 10 minutes (net connect)",
+    ),
+    "AgentboxAttack": Case(
+        {_ATTACK: "_x17 1x3"}, {_ATTACK: "1x20", _DENIED: "0+50x20", _BENIGN: "0+50x20"},
+        {"agent": "builder", "layer": "reaper", "rule": "ptrace"},
+        "agent builder of agentbox tried what no program asks for that means well (ptrace)",
     ),
     "AgentboxJournalNearMax": Case(
         {_JOURNAL + "bytes": "85x20", _JOURNAL + "max_bytes": "100x20"},
@@ -132,7 +139,7 @@ def test_every_alert_has_a_case() -> None:
 def test_an_alert_fires_when_it_must_and_not_when_it_need_not(tmp_path: Path, name: str) -> None:
     """By `promtool test rules` over twenty minutes of samples; labels and summary are what the operator reads."""
     case, alert = CASES[name], next(alert for alert in ALERTS if alert.name == name)
-    keeps_job = name != "AgentboxDenials"  # it sums over what identifies a refusal
+    keeps_job = name not in ("AgentboxDenials", "AgentboxAttack")  # it sums over what identifies a refusal
     labels = {
         "box": "agentbox",
         **({"job": "agentbox"} if keeps_job else {}),
