@@ -13,7 +13,7 @@ from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
 from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError
-from agentbox.adapters.memory import checks, filters, rows, search
+from agentbox.adapters.memory import checks, filters, relevance, rows, search
 from agentbox.adapters.memory.contract import Embedder, Hit, MemoryEntry, MemoryStats
 from agentbox.adapters.memory.embedder import DIMS, NAME, Lazy, check_model, find, vector_of
 from agentbox.adapters.memory.nearest import Vectors
@@ -37,7 +37,7 @@ class LocalSqliteMemory(Adapter):
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
         path = cfg.directory / "memory.db"
-        self._db = Database(path, MIGRATIONS, self.slot, self.impl, prepare=_with_vectors, record=cfg.record)
+        self._db = Database(path, MIGRATIONS, self.slot, self.impl, prepare=_prepare, record=cfg.record)
         self._quotas = Quotas(
             int(cfg.option("namespace_size", 256 << 20)), int(cfg.option("namespace_entries", 50_000))
         )
@@ -195,8 +195,9 @@ class LocalSqliteMemory(Adapter):
         return self._embedder
 
 
-def _with_vectors(connection: apsw.Connection) -> None:
-    """The extension is found without importing its package, which would import numpy."""
+def _prepare(connection: apsw.Connection) -> None:
+    """What a search asks of SQLite. The extension is found without importing its package, which would import numpy."""
+    relevance.register(connection)
     spec = find_spec("sqlite_vec")
     assert spec is not None
     assert spec.origin is not None

@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import apsw
 
+from agentbox.adapters.memory import relevance
 from agentbox.adapters.memory.contract import Hit
 from agentbox.adapters.memory.filters import Condition
 from agentbox.adapters.memory.nearest import Vectors
@@ -23,7 +24,7 @@ _COMPARE = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 class Question:
     """A search that was checked. `vector` is None when the query has no tokens, or only words are asked for."""
 
-    words: str
+    words: tuple[str, ...]
     vector: bytes | None
     namespaces: tuple[str, ...]
     limit: int
@@ -43,9 +44,9 @@ class _Found:
     value: float
 
 
-def words_of(query: str) -> str:
-    """An FTS5 query for any of the words. Each is quoted, so that no operator of the query language is left (M11)."""
-    return " OR ".join(f'"{word}"' for word in dict.fromkeys(_WORD.findall(query)))
+def words_of(query: str) -> tuple[str, ...]:
+    """Each word as an FTS5 query. It is quoted, so that no operator of the query language is left (M11)."""
+    return tuple(f'"{word}"' for word in dict.fromkeys(_WORD.findall(query)))
 
 
 def search(db: apsw.Connection, vectors: Vectors, asked: Question) -> tuple[Hit, ...]:
@@ -130,15 +131,32 @@ def _measured(db: apsw.Connection, asked: Question, most: int, among: list[int] 
 
 
 def _by_text(db: apsw.Connection, asked: Question, most: int) -> list[_Found]:
-    """Best first. FTS5 gives BM25 negated, with k1 = 1.2 and b = 0.75 over the whole store."""
-    if not asked.words:
+    """Best first. What other namespaces hold moves no value."""
+    marks = ", ".join("?" for _ in asked.namespaces)
+    sql = f"SELECT coalesce(sum(entries), 0), coalesce(sum(bytes), 0) FROM namespaces WHERE name IN ({marks})"
+    total, size = rows(db, sql, asked.namespaces)[0]
+    having = {word: number for word in asked.words if (number := _having(db, asked, word))}
+    if not having:
         return []
+    weights = relevance.packed([relevance.inverse_frequency(total, number) for number in having.values()])
     where, values = where_of(asked)
     sql = f"""
-        SELECT e.id, e.key, e.namespace, -bm25(words_of) AS best FROM words_of CROSS JOIN entries e ON e.id = words_of.rowid
+        SELECT e.id, e.key, e.namespace, {relevance.NAME}(words_of, e.bytes / ?, ?) AS best
+        FROM words_of CROSS JOIN entries e ON e.id = words_of.rowid
         WHERE words_of MATCH ? AND {where}{_least(asked)} ORDER BY best DESC, e.key, e.namespace LIMIT ?"""
     least = [] if asked.min_cosine is None or asked.vector is None else [asked.vector, asked.min_cosine]
-    return [_Found(*one) for one in rows(db, sql, (asked.words, *values, *least, most))]
+    bound = (size / total, weights, " OR ".join(having), *values, *least, most)
+    return [_Found(*one) for one in rows(db, sql, bound)]
+
+
+def _having(db: apsw.Connection, asked: Question, word: str) -> int:
+    """How many entries of the namespaces asked have that word."""
+    where, values = where_of(replace(asked, conditions=()))
+    sql = f"""
+        SELECT count(*) FROM words_of CROSS JOIN entries e ON e.id = words_of.rowid
+        WHERE words_of MATCH ? AND {where}"""
+    number: int = rows(db, sql, (word, *values))[0][0]
+    return number
 
 
 def _least(asked: Question) -> str:

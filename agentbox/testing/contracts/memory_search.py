@@ -117,6 +117,17 @@ class SearchClauses:
         best = (await adapter.search("identical words"))[0]
         assert (best.entry.key, best.score) == ("twin-a", pytest.approx(1.0))
 
+    async def test_M07_what_other_namespaces_hold_moves_no_score(self, adapter: Any) -> None:
+        """Nor the order: whoever may search one namespace learns no word of another, and not how much it holds."""
+        await adapter.store("a", "alpha words")
+        await adapter.store("b", "bravo words")
+        await adapter.store("c", "something else")
+        before = {mode: await adapter.search("alpha bravo", mode=mode) for mode in MODES}
+        for number in range(5):
+            await adapter.store(f"{number}", "alpha and many more words", namespace="other")
+        for mode in MODES:
+            assert await adapter.search("alpha bravo", mode=mode) == before[mode]
+
     async def test_M07_limits_and_the_empty_store(self, adapter: Any) -> None:
         """1 to 100 hits, none of an empty store, none of an empty query by text."""
         for mode in MODES:

@@ -16,12 +16,12 @@ EXACT = 2000  # entries of the namespaces asked, up to which each is compared: a
 LEAST_EF = 64
 _COMPARE = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 COUNTED = 2000  # entries with a word, beyond which it is common and no longer counted
-# Each word of the query as a query of its own, with how rare it is: the inverse document frequency of BM25, over the whole
-# store. `plainto_tsquery` knows no operators, and of a stop word it makes an empty query.
+# Each word of the query as a query of its own, with how rare it is: the inverse document frequency of BM25, over the
+# namespaces asked. `plainto_tsquery` knows no operators, and of a stop word it makes an empty query.
 _ASKED = f"""SELECT q, ln(1 + (greatest(held.n, has.n) - has.n + 0.5) / (has.n + 0.5)) AS idf
     FROM (SELECT DISTINCT plainto_tsquery('english', w) AS q FROM unnest(%s::text[]) w) x
-    CROSS JOIN (SELECT coalesce(sum(entries), 0)::float8 AS n FROM namespaces) held
-    CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT FROM entries c WHERE c.words @@ q LIMIT {COUNTED}) d) has
+    CROSS JOIN (SELECT coalesce(sum(entries), 0)::float8 AS n FROM namespaces WHERE name = ANY(%s)) held
+    CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT FROM entries c WHERE c.namespace = ANY(%s) AND c.words @@ q LIMIT {COUNTED}) d) has
     WHERE numnode(q) > 0"""
 
 
@@ -129,13 +129,14 @@ async def _by_text(db: Connection, asked: Question, most: int) -> list[Found]:
     if not asked.words:
         return []
     where, values = _where(asked)
+    spaces = list(asked.namespaces)
     if asked.min_cosine is not None and asked.vector is not None:
         where += " AND 1 - (e.vector <=> %s::vector) >= %s"
         values += [asked.vector, asked.min_cosine]
     sql = f"""WITH asked AS MATERIALIZED ({_ASKED}), whole AS MATERIALIZED (SELECT string_agg(q::text, ' | ')::tsquery AS q FROM asked)
         SELECT e.id, e.key, e.namespace, (SELECT sum(idf * ts_rank_cd(e.words, a.q)) FROM asked a) AS best
         FROM entries e, whole WHERE e.words @@ whole.q AND {where} ORDER BY best DESC, e.key, e.namespace LIMIT %s"""
-    return [Found(*one) for one in await rows(db, sql, (asked.words, *values, most))]
+    return [Found(*one) for one in await rows(db, sql, (asked.words, spaces, spaces, *values, most))]
 
 
 async def _hits(

@@ -1,0 +1,40 @@
+"""How well the words of an entry fit a query: BM25 (Robertson and Zaragoza 2009) over the namespaces that are asked.
+
+FTS5's own `bm25` counts over the whole store, so that its values tell which words other namespaces hold.
+"""
+
+import math
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+import apsw
+
+NAME: Final = "relevance"
+_K1, _B = 1.2, 0.75
+
+
+def register(db: apsw.Connection) -> None:
+    """Makes `relevance(table, length, weights)` known: `length` is the entry's, the mean being 1; `weights` is one of `packed`."""
+    db.register_fts5_function(NAME, _relevance)
+
+
+def inverse_frequency(total: int, having: int) -> float:
+    """How rare a word is that so many of all entries have; above 0."""
+    return math.log(1 + (max(total, having) - having + 0.5) / (having + 0.5))
+
+
+def packed(weights: Sequence[float]) -> bytes:
+    """One weight for each phrase of the query, in its order."""
+    return struct.pack(f"<{len(weights)}d", *weights)
+
+
+def _relevance(api: apsw.FTS5ExtensionApi, *given: Any) -> float:
+    length, weights = given
+    if (known := api.aux_data) is None:  # kept for the query
+        known = api.aux_data = tuple(enumerate(struct.unpack(f"<{len(weights) // 8}d", weights)))
+    base, offsets, found = _K1 * (1 - _B + _B * length), api.phrase_column_offsets, 0.0
+    for phrase, weight in known:
+        if n := len(offsets(phrase, 0)):
+            found += weight * n / (n + base)
+    return found * (_K1 + 1)
