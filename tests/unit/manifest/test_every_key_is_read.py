@@ -111,7 +111,7 @@ def served(key: str, value: Any) -> bool:
 
 
 def unreachable(key: str) -> bool:
-    """Whether E606 refuses the key, or each value under which it is read."""
+    """Whether E606 refuses the key or each value under which it is read, or no value reads it, which W601 or E003 says."""
     return (
         key in UNREAD
         or (key in AVAILABLE and len(AVAILABLE[key]) == 1)
