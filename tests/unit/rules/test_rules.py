@@ -99,6 +99,7 @@ def test_a_withdrawn_value_skips_only_the_rules_that_read_it() -> None:
     assert {(item.code, item.because) for item in report.not_evaluated} == {
         ("E102", "resources.memory"),
         ("E103", "resources.memory"),
+        ("E104", "resources.memory"),
     }
     assert "W206" in [found.code for found in report.findings]
 
