@@ -27,12 +27,12 @@ def read_project(checkout: Path) -> Project:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         table = document["project"]
-        extras = table["optional-dependencies"]
+        extras, settings = table["optional-dependencies"], document.get("tool", {}).get("agentbox", {})
         return Project(
             _listed(table["dependencies"]),
             _listed(extras["host"]),
             _listed(extras["test"]),
-            {name: _listed(rows) for name, rows in document["tool"]["agentbox"]["unused-dependencies"].items()},
+            {name: _listed(rows) for name, rows in settings.get("unused-dependencies", {}).items()},
         )
     except (OSError, ValueError, KeyError) as error:
         raise AgentboxError(
