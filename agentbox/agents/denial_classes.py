@@ -19,12 +19,13 @@ class Classes:
     """Used by one event loop."""
 
     def __init__(self) -> None:
+        self._table = classes()  # before any agent: without it no agent is started
         self._minutes: dict[str, tuple[int, int]] = {}  # by agent: which minute, and how many were benign in it
 
     def split(self, agent_id: str, row: Row, count: int) -> Mapping[DenialClass, int]:
         """How many of `count` equal refusals are of which class."""
         layer, rule, _ = row
-        found = classes().get(row) or classes().get((layer, rule, "")) or "policy"
+        found = self._table.get(row) or self._table.get((layer, rule, "")) or "policy"
         if found != "benign":
             return {found: count}
         few = self._taken(agent_id, count)

@@ -30,8 +30,12 @@ def add_application(tree: Tree, source: Path, python: str) -> None:
     site = site_packages(python)
     _copy(tree, source / "agentbox", f"{site}/agentbox", without=_NOT_IN_A_BOX)
     _copy(tree, source / "schema", f"{_SHARE}/schema")
-    for folder in sorted((source / "config").iterdir()):
-        _copy(tree, folder, "etc" if folder.name == "etc" else f"{_SHARE}/config/{folder.name}")
+    for one in sorted((source / "config").iterdir()):
+        place = "etc" if one.name == "etc" else f"{_SHARE}/config/{one.name}"
+        if one.is_file():
+            tree.copy(place, one, _OWNER)
+        else:
+            _copy(tree, one, place)
     _add_metadata(tree, source, site)
 
 

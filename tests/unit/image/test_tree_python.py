@@ -90,7 +90,7 @@ def test_the_package_is_complete(tree: Tree) -> None:
     assert tree.at("opt/agentbox/venv/bin/agentbox").read_text().startswith("#!/opt/agentbox/venv/bin/python\n")
     assert f"Version: {__version__}\n" in tree.at(f"{info}/METADATA").read_text()
     assert "agentbox:x:1000:1000:" in tree.at("etc/passwd").read_text()
-    for path in (f"{SITE}/agentbox/boot/__main__.py", "opt/agentbox/share/config/features/core.toml",
+    for path in (f"{SITE}/agentbox/boot/__main__.py", "opt/agentbox/share/config/features/core.toml", "opt/agentbox/share/config/denials.toml",
                  "opt/agentbox/share/schema/agentbox.schema.json", "etc/profile.d/agentbox-runtime.sh"):  # fmt: skip
         assert tree.has(path), path
     rows = dict(line.rsplit(",", 2)[:2] for line in tree.at(f"{info}/RECORD").read_text().splitlines())
