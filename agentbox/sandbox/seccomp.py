@@ -77,6 +77,8 @@ OPTIONS: Final = {
     _INET6_LEVEL: (16, 23, 25, 26, 67),  # UNICAST_HOPS, MTU_DISCOVER, RECVERR, V6ONLY, TCLASS
 }
 NOT_DONE: Final = {_SOCKET: (15, *SIZES), _TCP: (30,)}  # REUSEPORT; TCP_FASTOPEN_CONNECT
+_SHARED_ANONYMOUS: Final = 0x21  # MAP_SHARED | MAP_ANONYMOUS, asm-generic/mman-common.h
+_MAPPING: Final = 0x2F  # MAP_TYPE | MAP_ANONYMOUS
 SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}  # where the flags are
 NETWORK: Final = ("socket", "connect", "bind", "listen")  # what the reaper does in the agent's place
 
@@ -115,6 +117,7 @@ def build(machine: Machine, *, network: bool, forks: bool = True) -> bytes:
         "clone3": bpf.leave(bpf.fail(errno.ENOSYS)),  # a library falls back to clone, whose flags a filter can read
         "ioctl": (*bpf.argument(1), *(step for one in (TIOCSTI, TIOCLINUX, *_OF_A_FILE) for step in bpf.when(one, asked))),
         "fcntl": (*bpf.argument(1), *bpf.when(_SETLEASE, asked), *bpf.when(_NOTIFY, asked)),
+        "mmap": (*bpf.argument(3, _MAPPING), *bpf.when(_SHARED_ANONYMOUS, asked)),
         "setsockopt": options(asked, done, sizes_alone=network),
         # Answered with success and not done: the reaper must read what an agent asks for, and a port is one agent's.
         "prctl": (*bpf.argument(0), *bpf.when(_PR_SET_DUMPABLE, done)),

@@ -19,7 +19,7 @@ _TABLE: Final[Mapping[str, tuple[int, int | None]]] = {
     "ioperm": (173, None), "iopl": (172, None), "ioprio_set": (251, 30), "kcmp": (312, 272),
     "kexec_file_load": (320, 294), "kexec_load": (246, 104), "keyctl": (250, 219), "lchown": (94, None),
     "listen": (50, 201), "lremovexattr": (198, 15), "lsetxattr": (189, 6),
-    "memfd_create": (319, 279), "memfd_secret": (447, 447), "migrate_pages": (256, 238),
+    "mmap": (9, 222), "memfd_create": (319, 279), "memfd_secret": (447, 447), "migrate_pages": (256, 238),
     "modify_ldt": (154, None), "mount": (165, 40), "mount_setattr": (442, 442), "move_mount": (429, 429),
     "move_pages": (279, 239), "mq_getsetattr": (245, 185), "mq_notify": (244, 184), "mq_open": (240, 180),
     "mq_timedreceive": (243, 183), "mq_timedsend": (242, 182), "mq_unlink": (241, 181), "msgctl": (71, 187),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from agentbox.sandbox import seccomp
+from agentbox.sandbox.answers.anonymous import SharedMappings
 from agentbox.sandbox.answers.attributes import CALLS, Attributes
 from agentbox.sandbox.answers.buffers import Buffers
 from agentbox.sandbox.answers.connect import Connecting
@@ -48,6 +49,7 @@ class Desk:
         self._ready = select.epoll()
         self._ready.register(listener.fileno(), select.EPOLLIN)
         self._handlers: dict[str, Handler] = dict.fromkeys((*seccomp.FORKS, "clone"), Forks(listener, pids, share).fork)
+        self._handlers["mmap"] = SharedMappings(listener, memory).map
         self._handlers["rt_sigaction"] = Handlers(listener).install
         scheduling = Scheduling(listener)
         self._handlers |= {"sched_setscheduler": scheduling.policy, "sched_setparam": scheduling.priority}

@@ -1,0 +1,62 @@
+"""Shared anonymous memory has a most, also where no process has its pages in a table any more."""
+
+from agentbox.sandbox.confine import Confinement
+from agentbox.testing.confined import EVERYWHERE, answer
+
+MIB = 1 << 20
+MEMORY = 64 * MIB
+FREE = Confinement(grants=(EVERYWHERE,))
+FLOOD = """
+import mmap
+SIZE = 4 << 20
+def hidden(forget):
+    block = mmap.mmap(-1, SIZE)
+    for at in range(0, SIZE, mmap.PAGESIZE): block[at] = 1
+    forget(block)
+    return block
+def flood(forget, most=40):
+    made = []
+    try:
+        while len(made) < most: made.append(hidden(forget))
+    except OSError as error: return made, errno.errorcode[error.errno]
+    return made, "passed"
+"""
+
+
+def flooded(script: str) -> dict[str, object]:
+    return answer(FLOOD + script, FREE, memory=MEMORY)
+
+
+def test_pages_that_left_the_tables_count() -> None:
+    """They hold half as much again as its memory; where they are unmapped there is room again."""
+    found = flooded("""
+made, why = flood(lambda block: block.madvise(mmap.MADV_DONTNEED))
+count, still = len(made), made[0][0]
+for one in made: one.close()
+said(why=why, count=count, still=still, again=len(flood(lambda block: None)[0]))
+""")
+    assert found == {"why": "ENOMEM", "count": 24, "still": 1, "again": 24}
+
+
+def test_a_mapping_of_which_a_page_is_left_counts_whole() -> None:
+    """All pages are there as long as one is mapped, in whatever process."""
+    found = flooded("""
+import ctypes
+unmap = ctypes.CDLL(None).munmap
+def cut(block):
+    at = ctypes.addressof(ctypes.c_char.from_buffer(block))
+    assert unmap(ctypes.c_void_p(at + mmap.PAGESIZE), ctypes.c_size_t(SIZE - mmap.PAGESIZE)) == 0
+made, why = flood(cut)
+said(why=why, count=len(made))
+""")
+    assert found == {"why": "ENOMEM", "count": 24}
+
+
+def test_private_memory_and_short_lived_shared_memory_have_no_such_bound() -> None:
+    """What comes and goes is counted anew, and what one process alone writes is another limit's."""
+    found = flooded("""
+for _ in range(100): mmap.mmap(-1, SIZE).close()
+private = [mmap.mmap(-1, SIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) for _ in range(40)]
+said(private=len(private))
+""")
+    assert found == {"private": 40}
