@@ -87,7 +87,7 @@ def test_the_package_is_complete(tree: Tree) -> None:
     """Modules, data, passwd, entry point and metadata of this checkout, each file with its digest in RECORD."""
     add_application(tree, CHECKOUT, "3.13")
     info = f"{SITE}/agentbox-{__version__}.dist-info"
-    assert tree.at("opt/agentbox/venv/bin/agentbox").read_text().startswith("#!/opt/agentbox/venv/bin/python\n")
+    assert tree.at("opt/agentbox/venv/bin/agentbox-ctl").read_text().startswith("#!/opt/agentbox/venv/bin/python\n")
     assert f"Version: {__version__}\n" in tree.at(f"{info}/METADATA").read_text()
     assert "agentbox:x:1000:1000:" in tree.at("etc/passwd").read_text()
     for path in (f"{SITE}/agentbox/boot/__main__.py", "opt/agentbox/share/config/features/core.toml", "opt/agentbox/share/config/denials.toml",
