@@ -111,6 +111,18 @@ def test_a_name_belongs_to_who_made_it(box: ApiBox, client: BoxClient, lives: Ca
             assert again.states.get("mine")["state_id"] == agent.state_id
 
 
+def test_a_name_that_looks_like_an_id_hides_no_state(box: ApiBox, client: BoxClient, lives: Callable[..., Any]) -> None:
+    """Who knows the id of a state shows, and removes, that one, whatever another token calls its own."""
+    agent, door = lives()
+    door.call("memory.store", key="k", value="of the first")
+    with bearer(box, client, "squatter") as squatter:
+        squatter.agents.run_once(spec("true", state=agent.state_id))
+        assert refused_as(lambda: squatter.states.get(agent.state_id)) == "state-not-yours"
+        (own,) = squatter.states.list()[0]
+    assert client.states.get(agent.state_id)["holds"] == {"memory": 1, "pods": 0}
+    assert client.states.get(own["state_id"])["name"] == agent.state_id
+
+
 def test_a_task_by_a_token_makes_the_name_its_own(box: ApiBox, client: BoxClient) -> None:
     """The submitter is the owner, though the box starts the agent."""
     with bearer(box, client, "submitter") as token:

@@ -60,11 +60,11 @@ class States:
         return True
 
     async def find(self, name_or_id: str) -> State:
-        """Raises NotFound."""
-        if (named := self._named.get(name_or_id)) is not None:
-            name_or_id = named.state_id
-        for state in await self._store.states("state_id = ? AND NOT removed", name_or_id):
-            return state
+        """Where a name looks like the id of another state, the id counts. Raises NotFound."""
+        named = self._named.get(name_or_id)
+        for state_id in (name_or_id, *(() if named is None else (named.state_id,))):
+            for state in await self._store.states("state_id = ? AND NOT removed", state_id):
+                return state
         raise NotFound(f"cannot find state {name_or_id}", resource="state", id=name_or_id)
 
     async def page(self, owner: str, after: str, limit: int) -> list[State]:
