@@ -2,22 +2,35 @@
 
 import uuid
 from collections.abc import Iterable
+from typing import Final
 
 from agentbox.adapters.base import Page
 from agentbox.adapters.errors import ValidationError
 from agentbox.adapters.orchestrator.contract import LIMIT, AgentFilter, AgentInfo, AgentSpec
+from agentbox.adapters.orchestrator.rpc import LINE_LIMIT
+from agentbox.adapters.wire import to_json
 from agentbox.agents.entry import Entry
+
+_PAGE_BYTES: Final = LINE_LIMIT // 4  # a longer line than LINE_LIMIT would end the connection, and all that waits on it
 
 
 def page_of(entries: Iterable[Entry], wanted: AgentFilter, limit: int, cursor: str | None) -> Page[AgentInfo]:
-    """In order of id, which is the order of creation. Raises ValidationError."""
+    """In order of id, which is the order of creation; shorter where their specs are large. Raises ValidationError."""
     if not LIMIT[0] <= limit <= LIMIT[1]:
         raise _invalid("/limit", f"must be from {LIMIT[0]} to {LIMIT[1]}")
     after = "" if cursor is None else _check_cursor(cursor)
     matching = (one for one in entries if one.agent_id > after and _matches(one, wanted))
     found = sorted(matching, key=lambda one: one.agent_id)[: limit + 1]
-    more = found[limit - 1].agent_id if len(found) > limit else None
-    return Page(items=tuple(one.info() for one in found[:limit]), next_cursor=more)
+    items: list[AgentInfo] = []
+    size = 0
+    for one in found[:limit]:
+        info = one.info()
+        size += len(to_json(info, ensure_ascii=True))
+        if items and size > _PAGE_BYTES:
+            break
+        items.append(info)
+    more = items[-1].handle.agent_id if len(items) < len(found) else None
+    return Page(items=tuple(items), next_cursor=more)
 
 
 def _matches(entry: Entry, wanted: AgentFilter) -> bool:

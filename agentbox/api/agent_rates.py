@@ -1,6 +1,7 @@
 """How much agents may have written down: a bucket of bytes for the agents of each state, filled at a steady rate.
 
-Every write of an agent is a line of the journal; what it appends, and the beads that it makes, count with their size.
+Every write of an agent is a line of the journal; what it appends, and the beads and agents that it makes, count with
+their size.
 """
 
 import time
@@ -15,7 +16,7 @@ from agentbox.routes import Route
 BURST: Final = 16 << 20  # bytes at once
 LINE: Final = 1 << 10  # of a write, beside its body
 _READS: Final = ("GET", "HEAD", "OPTIONS")
-_STORED_WHOLE: Final = ("append_events", "create_epic", "create_child", "close_bead", "release")
+_STORED_WHOLE: Final = ("append_events", "create_epic", "create_child", "close_bead", "release", "spawn")
 
 
 class AgentRates:

@@ -17,6 +17,7 @@ from agentbox.adapters.errors import (
     QuotaExceeded,
     SlotUnavailable,
 )
+from agentbox.adapters.orchestrator import rpc
 from agentbox.adapters.orchestrator.contract import AgentSpec
 from agentbox.adapters.orchestrator.local_process import connect
 from agentbox.adapters.orchestrator.rpc_client import Subscription
@@ -167,6 +168,24 @@ async def test_errors_are_typed(box: AgentHostBox) -> None:
     assert caught.value.members == {"resource": "agent", "id": "x"}
     with pytest.raises(BackendError):
         await client.call("agent.get", {}, Deadline.after(5))
+    await client.close()
+
+
+async def test_no_page_of_agents_ends_the_connection(box: AgentHostBox) -> None:
+    """Specs that are together more than a message may hold come on several pages, each agent once."""
+    client, _ = await connect(box.paths, Deadline.after(5))
+    large = {"large": "x" * (rpc.LINE_LIMIT // 4)}
+    made = []
+    for _ in range(5):
+        run = {"spec": {**spec("true"), "labels": large}, "request_id": uuid7()}
+        made.append((await client.call("agent.spawn", run, Deadline.after(30)))["agent_id"])
+    found, cursor = [], None
+    while cursor is not None or not found:
+        asked = {"filter": {"label": "large"}, "limit": 500, "cursor": cursor}
+        page = await client.call("agent.list", asked, Deadline.after(30))
+        found += [one["handle"]["agent_id"] for one in page["items"]]
+        cursor = page["next_cursor"]
+    assert found == made
     await client.close()
 
 

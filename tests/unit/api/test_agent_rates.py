@@ -44,6 +44,15 @@ def test_reads_and_operators_are_not_counted() -> None:
         take(rates, agent(), BY_NAME["store_memory"])
 
 
+def test_an_agent_that_is_started_costs_its_spec() -> None:
+    """Its labels and arguments are kept with it."""
+    rates = AgentRates(lambda: 0.0)
+    for _ in range(BURST // (LINE + (1 << 20))):
+        take(rates, agent(), BY_NAME["spawn"], 1 << 20)
+    with pytest.raises(RateLimited):
+        take(rates, agent(), BY_NAME["spawn"], 1 << 20)
+
+
 def test_an_object_costs_a_line() -> None:
     """Its bytes are held by the quota of its container, and are no part of the journal."""
     rates = AgentRates(lambda: 0.0)
