@@ -59,7 +59,7 @@ def test_what_is_never_taken(desk: Desk) -> None:
     (work / "d").mkdir()
     (work / "d/fine").symlink_to("../file")
     (work / "d/deep").symlink_to("../../secret")
-    for name in (".git", ".GIT", "git~1", ".git."):
+    for name in (".git", ".GIT", "git~1", ".git.", ".g\u200cit"):
         (work / "d" / name).mkdir()
         (work / "d" / name / "hook").write_text("#!/bin/sh")
     (work / ".git").mkdir()
@@ -69,7 +69,7 @@ def test_what_is_never_taken(desk: Desk) -> None:
     (work / "file").chmod(0o6755)
     review = desk.review()
     assert {one.path for one in review.left_out} == {
-        "abs", "up", "round", "config", "d/deep", "pipe", ".git", "d/.git", "d/.GIT", "d/git~1", "d/.git.",
+        "abs", "up", "round", "config", "d/deep", "pipe", ".git", "d/.git", "d/.GIT", "d/git~1", "d/.git.", "d/.g\u200cit",
     }  # fmt: skip
     assert by_path(review.changes) == {"file": "added", "d/fine": "added"}
     desk.take(review)
