@@ -25,7 +25,7 @@ def inverse_frequency(total: int, having: int) -> float:
 
 
 def packed(weights: Sequence[float]) -> bytes:
-    """One weight for each phrase of the query, in its order."""
+    """One weight for each phrase of the query, in its order; those without one weigh nothing."""
     return struct.pack(f"<{len(weights)}d", *weights)
 
 

@@ -17,6 +17,7 @@ from agentbox.adapters.memory.rows import COLUMNS, LIVE, entry_of, typed
 from agentbox.adapters.sqlite import row, rows
 
 _WORD = re.compile(r"\w+")
+_WEIGHED = 64  # words of a query, the rarest: the rest finds entries, and adds nothing to their score
 _COMPARE = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 
@@ -135,17 +136,18 @@ def _by_text(db: apsw.Connection, asked: Question, most: int) -> list[_Found]:
     marks = ", ".join("?" for _ in asked.namespaces)
     sql = f"SELECT coalesce(sum(entries), 0), coalesce(sum(bytes), 0) FROM namespaces WHERE name IN ({marks})"
     total, size = rows(db, sql, asked.namespaces)[0]
-    having = {word: number for word in asked.words if (number := _having(db, asked, word))}
-    if not having:
+    counted = sorted((number, word) for word in asked.words if (number := _having(db, asked, word)))
+    if not counted:
         return []
-    weights = relevance.packed([relevance.inverse_frequency(total, number) for number in having.values()])
+    weights = [relevance.inverse_frequency(total, number) for number, _ in counted[:_WEIGHED]]
+    words = " OR ".join(word for _, word in counted)
     where, values = where_of(asked)
     sql = f"""
         SELECT e.id, e.key, e.namespace, {relevance.NAME}(words_of, e.bytes / ?, ?) AS best
         FROM words_of CROSS JOIN entries e ON e.id = words_of.rowid
         WHERE words_of MATCH ? AND {where}{_least(asked)} ORDER BY best DESC, e.key, e.namespace LIMIT ?"""
     least = [] if asked.min_cosine is None or asked.vector is None else [asked.vector, asked.min_cosine]
-    bound = (size / total, weights, " OR ".join(having), *values, *least, most)
+    bound = (size / total, relevance.packed(weights), words, *values, *least, most)
     return [_Found(*one) for one in rows(db, sql, bound)]
 
 

@@ -128,6 +128,14 @@ class SearchClauses:
         for mode in MODES:
             assert await adapter.search("alpha bravo", mode=mode) == before[mode]
 
+    async def test_M07_a_long_query_finds_by_each_of_its_words(self, adapter: Any) -> None:
+        """What holds many rare ones first, then what holds the common one alone."""
+        rare = " ".join(f"rare{number}" for number in range(80))
+        await adapter.store("rare", rare)
+        for number in range(3):
+            await adapter.store(f"{number}", "common")
+        assert await keys_found(adapter, f"common {rare}", mode="text") == ["rare", "0", "1", "2"]
+
     async def test_M07_limits_and_the_empty_store(self, adapter: Any) -> None:
         """1 to 100 hits, none of an empty store, none of an empty query by text."""
         for mode in MODES:
