@@ -27,6 +27,9 @@ FASTOPEN = 0x20000000  # MSG_FASTOPEN
 _SOCKET, _INET6_LEVEL = 1, 41  # SOL_SOCKET, IPPROTO_IPV6
 SIZES: Final = (7, 8)  # SO_SNDBUF, SO_RCVBUF, asm-generic/socket.h
 NAMESPACES = 0x7E020000  # the CLONE_NEW* flags that clone(2) takes, linux/sched.h
+# A thread with a table of descriptors of its own holds files open that no look at its process finds.
+THREAD, FILES = 0x10000, 0x400  # CLONE_THREAD, CLONE_FILES, linux/sched.h
+_UNSHARE = 2  # CLOSE_RANGE_UNSHARE, linux/close_range.h
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C  # asm-generic/ioctls.h
 _SETLEASE, _NOTIFY = 1024, 1026  # F_SETLEASE, F_NOTIFY of linux/fcntl.h: a lease holds up whoever opens the file next
 # What changes a file for good through a descriptor that only reads, past every rule on paths: linux/fs.h, linux/fsverity.h,
@@ -113,7 +116,8 @@ def build(machine: Machine, *, network: bool, forks: bool = True) -> bytes:
         **dict.fromkeys(BY_REFERENCE, bpf.leave(bpf.fail(errno.EINVAL))),
         **{call: on_oneself(call, asked) for call in ON_ONESELF},
         **{call: (*bpf.argument(at), *bpf.when_any_bit(FASTOPEN, asked)) for call, at in SENDING.items()},
-        "clone": asked if forks else (*bpf.argument(0), *bpf.when_any_bit(NAMESPACES, asked)),
+        "clone": asked if forks else (*bpf.argument(0), *bpf.when_any_bit(NAMESPACES, asked), *bpf.argument(0, THREAD | FILES), *bpf.when(THREAD, asked)),
+        "close_range": (*bpf.argument(2), *bpf.when_any_bit(_UNSHARE, asked)),
         "clone3": bpf.leave(bpf.fail(errno.ENOSYS)),  # a library falls back to clone, whose flags a filter can read
         "ioctl": (*bpf.argument(1), *(step for one in (TIOCSTI, TIOCLINUX, *_OF_A_FILE) for step in bpf.when(one, asked))),
         "fcntl": (*bpf.argument(1), *bpf.when(_SETLEASE, asked), *bpf.when(_NOTIFY, asked)),

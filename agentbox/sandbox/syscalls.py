@@ -10,7 +10,7 @@ from typing import Final
 _TABLE: Final[Mapping[str, tuple[int, int | None]]] = {
     "accept": (43, 202), "accept4": (288, 242), "acct": (163, 89), "add_key": (248, 217), "adjtimex": (159, 171), "bind": (49, 200),
     "bpf": (321, 280), "chmod": (90, None), "chown": (92, None), "chroot": (161, 51), "clock_adjtime": (305, 266), "clock_settime": (227, 112), "clone": (56, 220),
-    "clone3": (435, 435), "connect": (42, 203), "delete_module": (176, 106), "fanotify_init": (300, 262),
+    "close_range": (436, 436), "clone3": (435, 435), "connect": (42, 203), "delete_module": (176, 106), "fanotify_init": (300, 262),
     "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "fchown": (93, 55), "fchownat": (260, 54),
     "fcntl": (72, 25), "file_setattr": (469, 469), "fremovexattr": (199, 16), "fsetxattr": (190, 7),
     "finit_module": (313, 273), "fork": (57, None), "fsconfig": (431, 431), "fsmount": (432, 432),

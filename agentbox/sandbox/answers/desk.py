@@ -32,6 +32,7 @@ _ERRORS: Final = {
     **dict.fromkeys(_UNREACHABLE, errno.EACCES),
     # As on a file system that has none: a tool that copies them goes on.
     **dict.fromkeys(("setxattr", "lsetxattr", "fsetxattr", "setxattrat"), errno.EOPNOTSUPP),
+    "close_range": errno.EINVAL,  # as for a flag that it does not know
     "seccomp": errno.EBUSY,  # as the kernel says it
 }
 

@@ -15,8 +15,8 @@ from agentbox.sandbox import tree
 from agentbox.sandbox.answers.denials import Denied
 from agentbox.sandbox.answers.listener import Listener, Notice
 from agentbox.sandbox.box_tasks import BoxShare
+from agentbox.sandbox.seccomp import FILES, THREAD
 
-_THREAD: Final = 0x10000  # CLONE_THREAD, linux/sched.h
 _NAMESPACES: Final = 0x7E020000  # the CLONE_NEW* flags
 _LOOKS: Final = 8
 _PAUSE_SECONDS: Final = 0.001
@@ -37,7 +37,9 @@ class Forks:
         flags = notice.low(0) if notice.call == "clone" else 0
         if flags & _NAMESPACES:
             raise Denied(errno.EPERM, "clone", f"namespaces {flags & _NAMESPACES:#x}")
-        thread = bool(flags & _THREAD)
+        thread = bool(flags & THREAD)
+        if thread and not flags & FILES:
+            raise Denied(errno.EPERM, "clone", "a thread with descriptors of its own")
         self._under_way.pop(notice.pid, None)  # it asks again, so it is done with what it asked before
         if self._most and not self._fits(thread) and not self._fits_counted(thread):
             raise Denied(errno.EAGAIN, "pids", f"{'threads' if thread else 'processes'} at the limit of {self._most}")

@@ -153,3 +153,25 @@ async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) ->
         agent.close_descriptors()
     finally:
         await launcher.close()
+
+
+@pytest.mark.parametrize("pids", [0, 16])
+def test_threads_of_a_process_share_their_descriptors(pids: int) -> None:
+    """One with a table of its own would hold files open that no look at the process finds; its process may still close a range."""
+    found = answer(
+        """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def asked(number, *arguments):
+    done = libc.syscall(number, *arguments)
+    return errno.errorcode[ctypes.get_errno()] if done < 0 else "passed"
+clone = {"x86_64": 56, "aarch64": 220}[os.uname().machine]
+VM, SIGHAND, THREAD = 0x100, 0x800, 0x10000
+said(
+    unshare=asked(436, 1 << 30, 1 << 30, 2), both=asked(436, 1 << 30, 1 << 30, 6), plain=asked(436, 1 << 30, 1 << 30, 0),
+    on_exec=asked(436, 1 << 30, 1 << 30, 4), clone=asked(clone, VM | SIGHAND | THREAD, 0, 0, 0, 0),
+)
+""",
+        FREE, pids=pids,
+    )  # fmt: skip
+    assert found == {"unshare": "EINVAL", "both": "EINVAL", "plain": "passed", "on_exec": "passed", "clone": "EPERM"}
