@@ -13,7 +13,7 @@ from harness.container import DockerBox
 from agentbox.settings import CHECKOUT
 
 RECORDED = ("apt", "apt-get", "dpkg", "pip", "pip3", "npm", "curl", "wget", "git")
-IN_THE_IMAGE = ("curl", "dpkg", "git")
+IN_THE_IMAGE = ("curl", "git")
 CALL = re.compile(r"""["'](?:/usr/bin/)?(?:apt|apt-get|dpkg|pip3?|npm|wget)["'],|["']-m["'], ["']pip["']""")
 IN_THE_BOX = ("boot", "api", "agents", "adapters", "probes", "sandbox", "supervision", "privacy")
 BEFORE, AFTER = "/tmp/called-before-seal", "/tmp/called-after-seal"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any, Final
 
 from agentbox.doctor.attacking import attack, facts_of
 from agentbox.doctor.row import Row
-from agentbox.settings import Paths
+from agentbox.settings import CHECKOUT, Paths
 from harness.agents import client_of
 from harness.box import MANIFEST, PYTHON
 from harness.container import DockerBox
@@ -30,9 +31,15 @@ enabled = true
 base_url = "http://127.0.0.1:{_PORT}"
 env_var = "{_KEY}"
 """
+# The image has nothing of agentbox.testing: the sources of the server come as the program's argument.
+_SOURCES: Final = ("agentbox.testing.model_forms", "agentbox.testing.model_server")
 _SERVER: Final = f"""
-import pathlib, uvicorn
-from agentbox.testing.model_server import ModelServer
+import json, pathlib, sys, types, uvicorn
+sys.modules["agentbox.testing"] = types.ModuleType("agentbox.testing")
+for name, source in json.loads(sys.argv[1]).items():
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(source, name, "exec"), module.__dict__)
+ModelServer = module.ModelServer
 server, asked = ModelServer(), pathlib.Path("{_ASKED}")
 asked.write_text("")
 async def noted(scope, receive, send):
@@ -79,7 +86,7 @@ def battery(box: DockerBox) -> Held:
 
 
 def _serve(box: DockerBox) -> None:
-    subprocess.run(
-        ["docker", "exec", "--detach", box.name, PYTHON, "-I", "-c", _SERVER], capture_output=True, check=True
-    )
+    sources = {name: (CHECKOUT / f"{name.replace('.', '/')}.py").read_text() for name in _SOURCES}
+    argv = [PYTHON, "-I", "-c", _SERVER, json.dumps(sources)]
+    subprocess.run(["docker", "exec", "--detach", box.name, *argv], capture_output=True, check=True)
     wait_for(lambda: box.run([PYTHON, "-I", "-c", _REACHED]).code == 0, 30, "the provider of models answers")
