@@ -65,8 +65,9 @@ def _why(said: str, log_path: Path) -> tuple[str, str]:
 
 
 def _is_stamped(target: Path, checkout: Path) -> bool:
-    wanted = (checkout / "requirements.host").read_bytes()
-    return _made_at(target) == os.fsencode(checkout) and _content(target / _REQUIREMENTS) == wanted
+    made_for, wanted = target / _REQUIREMENTS, (checkout / "requirements.host").read_bytes()
+    made = made_for.exists() and made_for.read_bytes() == wanted
+    return made and _made_at(target) == os.fsencode(checkout)
 
 
 def _made_at(target: Path) -> bytes:

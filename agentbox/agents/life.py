@@ -178,6 +178,7 @@ class Life:
         self.host.standings.end(self.entry)
         for pump in self._pumps:
             pump.finish()
+        self.stream.on_room, self._pumps = None, ()  # the stream outlives this object
         if self.stdin is not None:
             self.stdin.close()
         if self._unkept:

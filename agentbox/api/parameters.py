@@ -40,6 +40,7 @@ _QUERY: Mapping[str, Schema] = {
     "state": {"type": "string", "enum": list(get_args(AgentState))},
     "at": {"type": "integer", "minimum": 0, "maximum": MAX_CURSOR},
     "follow": _TRUTH,
+    "legacy": _TRUTH,
     "since": {"type": "integer", "minimum": 0, "maximum": MAX_CURSOR},
     "namespace": {"type": "string", "pattern": NAMESPACE},
     "generation": {"type": "integer", "minimum": 0, "maximum": MAX_GENERATION},

@@ -59,8 +59,7 @@ class OneFilePods(Adapter):
         await self._db.close()
 
     async def health(self) -> Health:
-        fault = await self._db.pulse(self._now())
-        return self.health_is("down" if fault else "ok", fault)
+        return self.health_is(*await self._db.pulse(self._now()))
 
     async def write(
         self, path: str, body: bytes | AsyncIterator[bytes], *, content_type: str = "application/octet-stream",

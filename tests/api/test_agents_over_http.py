@@ -145,7 +145,7 @@ def test_the_handshake_is_judged_like_any_request(box: ApiBox, client: BoxClient
     path = "/v1/agents/x/attach?generation=1"
     assert handshake(box, path, "wrong").status == 401
     with token_of(client, box, "agents:read") as reader:
-        value = reader._http.headers["authorization"].removeprefix("Bearer ")
+        value = reader._http._headers["Authorization"].removeprefix("Bearer ")
         answer = handshake(box, path, value)
         assert (answer.status, answer.json()["scope"]) == (403, "agents:write")
     foreign = f"GET {path} HTTP/1.1\nHost: evil.example\nAuthorization: Bearer {TOKEN}{UPGRADE}"

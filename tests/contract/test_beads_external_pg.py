@@ -80,7 +80,8 @@ class TestExternalPg(BeadsContract):
         bead, _ = await boxes[0].create_epic(spec())
         assert await boxes[7].show(bead.id) == bead
         with store.session() as db:
-            assert db.execute("SELECT number, name FROM migrations").fetchall() == [(1, "0001_tables.sql")]
+            names = [(1, "0001_tables.sql"), (2, "0002_of_agents.sql")]
+            assert db.execute("SELECT number, name FROM migrations").fetchall() == names
 
     async def test_B17_a_server_that_stops_under_load_and_returns(self, store, adapter):
         """As in a crash: what was acknowledged is there, every failure is typed, and the same instance goes on."""

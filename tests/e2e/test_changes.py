@@ -10,7 +10,7 @@ from desk import Desk
 
 LIVE = "adapters.beads.lease_seconds = 77\n"
 BOOT = 'api.max_body = "2MiB"\n'
-RECREATE = "resources.pids = 1000\n"
+RECREATE = "resources.pids = 3000\n"
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def test_up_can_be_cut_off(box: Desk, tmp_path: Path, stage: str, how: tuple[str
     """Cut off after that stage, at a random moment: exit 130, one word and no traceback; then `up` and `run` work."""
     name, number, group = how
     dice = random.Random(f"{SEED} {stage}")
-    box.write(f"resources.pids = {dice.randint(600, 900)}\n")
+    box.write(f"resources.pids = {dice.randint(2100, 2400)}\n")
     out = tmp_path / "out"
     up = box.begin("up", "--yes", *(["--build"] if stage == "fetch" else []), out=out)
     said = out.with_suffix(".err")
@@ -52,7 +52,7 @@ def test_up_can_be_cut_off(box: Desk, tmp_path: Path, stage: str, how: tuple[str
 
 def test_two_at_once_are_told_apart(box: Desk, told: Told, tmp_path: Path) -> None:
     """The second ends with exit 7 and the first one's pid; the first is not disturbed."""
-    box.write("resources.pids = 901\n")
+    box.write("resources.pids = 2401\n")
     out = tmp_path / "out"
     first = box.begin("up", "--yes", out=out)
     wait_for(lambda: "  engine " in out.with_suffix(".err").read_text() or None, 30, "the first holds the box")

@@ -26,7 +26,7 @@ class StreamLog:
         life = (events * _EVENT_BYTES, events)
         self.kinds = {kind: KindLog(folder, kind, *((limit,) if kind in _OUTPUT else life)) for kind in KINDS}
         self.closed = False
-        self.on_room: Callable[[], None] = _nobody  # called when what is full may not be any more
+        self.on_room: Callable[[], None] | None = None  # called when what is full may not be any more
         self._at_the_end: int | None = None  # bytes, once closed
         self._next = 1
         self._changed = asyncio.Event()
@@ -71,7 +71,8 @@ class StreamLog:
         for kind in _OUTPUT:
             self.kinds[kind].held = cursor
             self.kinds[kind].trim()
-        self.on_room()
+        if self.on_room is not None:
+            self.on_room()
 
     def tell(self, kind: StreamKind, generation: int, what: Mapping[str, Any]) -> int:
         """An item of kind `state` or `exit`."""
@@ -102,7 +103,3 @@ class StreamLog:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
-
-
-def _nobody() -> None:
-    """Nothing waits for room."""

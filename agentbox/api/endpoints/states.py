@@ -48,8 +48,9 @@ async def adopt(call: Call) -> Reply:
     for name, pattern in (("source", LEGACY), ("name", ADOPTED)):
         if not re.fullmatch(pattern, getattr(body, name)):
             raise invalid(f"/{name}", "is no name of a state" if name == "name" else "must be legacy.<agent>")
-    if body.name.startswith("agents.") and body.name.removeprefix("agents.") not in call.services.plan.agents:
-        raise invalid("/name", "must be the name of an agent of the manifest after `agents.`")
+    agent = body.name.removeprefix("agents.")
+    if agent != body.name and agent not in call.services.plan.agents:
+        raise NotFound(f"cannot find the agent {agent} in the manifest", resource="agent", id=agent)
     container = call.services.container
     if body.source not in await states.legacy(container):
         raise NotFound(f"cannot find {body.source}", resource="state", id=body.source)

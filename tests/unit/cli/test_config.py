@@ -140,7 +140,7 @@ def test_explain_a_code_that_is_not_in_use(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize(
     ("what", "hint"),
-    [("E104", "E103"), ("E204", "I204"), ("Z999", "E6"), ("resources.memry", "resources.memory"), ("zz", "docs/")],
+    [("E109", "E10"), ("E204", "I204"), ("Z999", "E6"), ("resources.memry", "resources.memory"), ("zz", "docs/")],
 )
 def test_explain_the_unknown(what: str, hint: str) -> None:
     """Exit 2 and the nearest one."""

@@ -17,7 +17,6 @@ from agentbox.settings import CHECKOUT
 NOT_IMPORTED = {
     "starlette": ("config/features/core.toml", '"starlette"'),  # the probe core-packages imports it
     "sqlite-vec": ("agentbox/adapters/memory/local_sqlite.py", 'find_spec("sqlite_vec")'),
-    "supervisor": ("agentbox/boot/main.py", '"supervisor.supervisord"'),  # a program
     "wordllama": ("agentbox/adapters/memory/embedder.py", '_release("wordllama")'),  # data files
 }
 

@@ -13,7 +13,7 @@ from agentbox.manifest.secrets import is_credential
 
 HEAD = '[meta]\nschema_version = 1\nname = "x"\n'
 JUDGE = """
-import json, resource, sys, time
+import json, re, sys, time
 from agentbox.features import load_features
 from agentbox.manifest import parse
 from agentbox.rules import run
@@ -24,7 +24,9 @@ def judge(data):
     return time.process_time() - begun, found[:3]
 judge(b"[meta]\\nnam = 1")  # what is imported once
 seconds, found = judge(sys.stdin.buffer.read())
-print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, found]))
+# Not ru_maxrss, in which the size of the process that forked this one counts too (getrusage(2)).
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) >> 10
+print(json.dumps([seconds, peak, found]))
 """
 
 
