@@ -128,7 +128,7 @@ def test_a_stream_sends_comments_while_nothing_happens(box: ApiBox) -> None:
         seen = threading.Event()
 
         def read() -> None:
-            with client._http.stream("GET", "/v1/events/stream") as response:
+            with client._http.stream("GET", "/v1/events/stream", headers={}) as response:
                 assert next(response.iter_bytes()) == b"retry: 1000\n\n"
                 seen.set()
 
