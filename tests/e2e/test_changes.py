@@ -74,7 +74,7 @@ def test_a_recreate_key_makes_a_new_container(box: Desk) -> None:
     before, after, said = changed(box, LIVE + BOOT + RECREATE)
     assert after.container != before.container
     assert "recreated (resources.pids)" in said
-    assert box.container()["HostConfig"]["PidsLimit"] == 1000
+    assert box.container()["HostConfig"]["PidsLimit"] == 3000
     assert box.container()["Image"] == image
 
 
