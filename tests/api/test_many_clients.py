@@ -5,9 +5,12 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from agentbox.settings import CHECKOUT
 
 
+@pytest.mark.timed  # a client asks again where an answer takes too long
 def test_two_hundred_clients_are_all_served(tmp_path) -> None:  # type: ignore[no-untyped-def]
     """A mixed load of 10 s over four slots. How long an answer takes is for bench/clients.py: a busy machine decides it here."""
     out = tmp_path / "clients.json"
