@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import quantiles
 
 import httpx
+import pytest
 from meshes import SCALE, Start, told
 
 from agentbox.client import BoxClient
@@ -17,6 +18,7 @@ PERIODS = 20
 P95 = 0.02  # seconds of a beat, in the period in which this machine was least busy with other tests
 
 
+@pytest.mark.timed
 def test_only_who_falls_silent_is_evicted(start: Start) -> None:
     """Fifty join, ten stop: exactly those are expired. The descriptors of the host are no more than before."""
     host = start(host_plan())

@@ -82,16 +82,17 @@ async def test_outcomes(box, call, outcome):
 
 
 async def test_spans_say_who_and_what_but_no_argument(box):
-    """Name, implementation, request, agent, session, and the error's code."""
+    """Name, implementation, request, agent, session, trace, and the error's code."""
     recorder = Recorder()
+    context = CallContext(request_id="r", agent_id="a", session_id="s", trace_id="t")
     async with box.started(spans=recorder) as container:
-        with calling(CallContext(request_id="r", agent_id="a", session_id="s")), pytest.raises(NotFound):
+        with calling(context), pytest.raises(NotFound):
             await container.beads.show("a-secret-argument")
     name, attributes = next(item for item in recorder.spans if item[0].endswith("show"))
     assert name == "agentbox.adapter.beads.show"
     assert attributes == {
-        "agentbox.request_id": "r", "agentbox.agent_id": "a", "agentbox.session_id": "s", "adapter.impl": "local-sqlite",
-        "error.type": "not-found",
+        "agentbox.request_id": "r", "agentbox.agent_id": "a", "agentbox.session_id": "s", "agentbox.trace_id": "t",
+        "adapter.impl": "local-sqlite", "error.type": "not-found",
     }  # fmt: skip
 
 

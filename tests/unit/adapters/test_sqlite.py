@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 
 import apsw
@@ -141,3 +143,31 @@ async def test_closed_is_unavailable(db):
     await db.close()
     with pytest.raises(SlotUnavailable):
         await db.write(insert(1))
+
+
+HOLDS = """
+import sys, time, apsw
+db = apsw.Connection(sys.argv[1])
+db.set_busy_timeout(60_000)
+db.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+while True:
+    time.sleep(0.15)
+    db.execute("COMMIT")
+    time.sleep(0.004)
+    db.execute("BEGIN IMMEDIATE")
+"""
+
+
+async def test_a_process_that_writes_without_pause_starves_nobody(db):
+    """It lets the lock go for 4 ms in 154: each write of ours takes its turn within a few of them."""
+    with subprocess.Popen([sys.executable, "-c", HOLDS, str(db.path)], stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout.readline() == "held\n"
+            for number in range(20):
+                await db.write(insert(number))
+                await asyncio.sleep(0.01)  # so that the other has its turn
+            assert other.poll() is None
+        finally:
+            other.kill()
+    assert await numbers(db) == list(range(20))

@@ -74,9 +74,10 @@ def test_an_empty_required_set_seals_nothing(box: PrefixBox, port: int) -> None:
 
 def test_a_plan_that_vanished_seals_nothing(box: PrefixBox, port: int) -> None:
     """A plan that vanished seals nothing."""
-    box.script("removes.py", f"import os, time; os.unlink({str(box.paths.plan)!r}); time.sleep(60)")
-    remover = box_program("remover", 1, script="removes.py")
-    box.install(make_plan(port, (remover, once("bootstrap-seal", 99, "agentbox.boot.seal", required=False))))
+    seal = "runpy.run_module('agentbox.boot.seal', run_name='__main__')"
+    box.script("seals.py", f"import os, runpy; os.unlink({str(box.paths.plan)!r}); {seal}")
+    late = box_program("bootstrap-seal", 99, script="seals.py", required=False, once=True, ready=Ready(by="exit0"))
+    box.install(make_plan(port, (*without(default_programs(port), "bootstrap-seal"), late)))
     box.start()
     assert "plan.json" in box.until_event("BootstrapFailed")["reason"]
     assert not box.paths.sentinel.exists()
