@@ -6,7 +6,6 @@ A job is a function of a connection. It runs in a transaction of its own meaning
 import asyncio
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
@@ -18,7 +17,8 @@ import apsw
 from agentbox.adapters.errors import AdapterError, BackendError, QuotaExceeded, SlotUnavailable, disk_full, is_disk_full
 from agentbox.adapters.migrations import migrate
 from agentbox.adapters.private import make_private
-from agentbox.adapters.sqlite_errors import BUSY_MS, typed
+from agentbox.adapters.sqlite_busy import BusyHandler
+from agentbox.adapters.sqlite_errors import typed
 from agentbox.adapters.sqlite_loss import advance, check_complete, check_present, identify
 from agentbox.adapters.store_record import StoreRecord
 from agentbox.adapters.threads import in_thread
@@ -26,7 +26,6 @@ from agentbox.adapters.threads import in_thread
 T = TypeVar("T")
 Job = Callable[[apsw.Connection], Any]
 READERS = 2
-_RETRY_SECONDS = 0.002  # between two tries for a lock that another process holds
 BATCH = 64  # jobs that share a commit
 _Item = tuple[Job, "Future[Any]"] | None
 
@@ -184,7 +183,9 @@ class Database:
             thread.start()
 
     def _connect(self, flags: int) -> apsw.Connection:
-        connection = _connect(self.path, flags)
+        connection = apsw.Connection(str(self.path), flags=flags)
+        connection.set_busy_handler(BusyHandler())
+        connection.execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
         self._prepare(connection)
         return connection
 
@@ -202,27 +203,6 @@ def row(db: apsw.Connection, sql: str, values: Iterable[Any] = ()) -> tuple[Any,
 def closed(slot: str, impl: str) -> SlotUnavailable:
     """The error of a call before `open` or after `close`."""
     return SlotUnavailable(f"cannot use {slot}: the store is not open", slot=slot, impl=impl, since=None)
-
-
-def _connect(path: Path, flags: int) -> apsw.Connection:
-    connection = apsw.Connection(str(path), flags=flags)
-    connection.set_busy_handler(_Patience())
-    connection.execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
-    return connection
-
-
-class _Patience:
-    """Tries for a locked database every few milliseconds, for BUSY_MS. SQLite's own handler comes to sleep 100 ms between
-    two tries; beside a process that writes without pause it then finds the lock taken each time."""
-
-    def __init__(self) -> None:
-        self._until = 0.0
-
-    def __call__(self, tries: int) -> bool:
-        if tries == 0:
-            self._until = time.monotonic() + BUSY_MS / 1000
-        time.sleep(_RETRY_SECONDS)
-        return time.monotonic() < self._until
 
 
 def _write_loop(connection: apsw.Connection, jobs: "queue.SimpleQueue[_Item]") -> None:

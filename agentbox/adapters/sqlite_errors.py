@@ -3,8 +3,7 @@
 import apsw
 
 from agentbox.adapters.errors import AdapterError, BackendError, disk_full
-
-BUSY_MS = 5000
+from agentbox.adapters.sqlite_busy import BUSY_MS
 
 
 def typed(error: apsw.Error, name: str, slot: str, impl: str) -> AdapterError:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from agentbox.plan.model import Program, Ready
 from agentbox.supervision.timeline import boot_timeline
-from agentbox.testing.prefix_box import PrefixBox, box_program, default_programs, make_plan, once
+from agentbox.testing.prefix_box import PrefixBox, box_program, default_programs, make_plan
 
 
 def without(programs: tuple[Program, ...], name: str) -> tuple[Program, ...]:

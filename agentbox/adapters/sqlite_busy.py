@@ -1,0 +1,21 @@
+"""Waiting for a database that another process has locked."""
+
+import time
+
+BUSY_MS = 5000
+_RETRY_SECONDS = 0.002
+
+
+class BusyHandler:
+    """Tries for the lock every few milliseconds, for BUSY_MS. SQLite's own handler comes to sleep 100 ms between two tries:
+    beside a process that writes without pause it finds the lock taken each time."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+
+    def __call__(self, tries: int) -> bool:
+        """Whether to try again. `tries` were made before for the same lock."""
+        if tries == 0:
+            self._until = time.monotonic() + BUSY_MS / 1000
+        time.sleep(_RETRY_SECONDS)
+        return time.monotonic() < self._until
