@@ -79,6 +79,28 @@ while True:
     except OSError:
         os.close(kept.pop())
 """
+# As many processes of eight threads as it gets; like FORKS with a fuse.
+THREADS = """
+import os, threading
+os.write(2, b"begun")
+threading.stack_size(65536)
+over = threading.Event()
+def eight():
+    for _ in range(7):
+        try:
+            threading.Thread(target=over.wait, daemon=True).start()
+        except RuntimeError:
+            pass
+for _ in range(400):
+    try:
+        if os.fork() == 0:
+            eight()
+            over.wait()
+    except OSError:
+        over.wait(0.01)
+eight()
+over.wait()
+"""
 FLOODS: dict[str, tuple[str, dict[str, Any]]] = {
     "forks": (FORKS, {"pids": 64}),
     "memory": (MEMORY, {"memory": 256 * MIB}),
@@ -124,6 +146,31 @@ def test_rc_028(running: Box, flood: str) -> None:
     survives(running, flood)
 
 
+@pytest.mark.timed
+def test_rc_028_two_agents_of_the_default_limits(running: Box) -> None:
+    """Each makes as many processes of eight threads as it may: `/livez` is within its bound, and `agent stop` works."""
+    before, programs = running.wait_ready(), of_its_own(running)
+    with client_of(running) as client:
+
+        def measured() -> tuple[list[float], list[float]]:
+            hogs = [client.agents.spawn(python_spec(running, THREADS, name=f"flood-{side}")) for side in ("a", "b")]
+            try:
+                for hog in hogs:
+                    wait_for(lambda hog=hog: _has_begun(client, hog.agent_id), 10, "the flood has begun")
+                wait_for(lambda: _were_denied(client, hogs), 20, "they meet what all agents may have")
+                return livez(f"http://127.0.0.1:{API_PORT}", SECONDS, running.folder / "livez.json"), []
+            finally:
+                for hog in hogs:
+                    client.agents.terminate(hog.agent_id, hog.generation, grace_s=0)
+                    wait_for(lambda hog=hog: client.agents.get(hog.agent_id).exit, 10, "the flood is over")
+
+        probes, _neighbour = best_of(measured, RUNS)
+    keep(f"flood-two-agents-livez-{running.engine}", "/livez, the fastest 99 %", "ms", probes, LIVEZ_MS)
+    assert of_its_own(running) == programs
+    assert running.wait_ready()["boot_id"] == before["boot_id"]
+    assert min(worst(run, 0.99) for run in probes) <= LIVEZ_MS, "the API is kept waiting"
+
+
 def survives(box: Box, flood: str, *, runs: int = RUNS, kept_as: str = "flood") -> None:
     """The predicate. `kept_as` begins the names under which the raw numbers are kept."""
     code, limits = FLOODS[flood]
@@ -164,9 +211,20 @@ def best_of(
         one, two = measured()
         probes.append(one)
         neighbour.append(two)
-        if worst(one, 0.99) <= LIVEZ_MS and worst(two, 0.95) <= NEIGHBOUR_MS:
+        if worst(one, 0.99) <= LIVEZ_MS and (not two or worst(two, 0.95) <= NEIGHBOUR_MS):
             break
     return probes, neighbour
+
+
+def _were_denied(client: Any, hogs: list[Any]) -> bool:
+    """Whether one of them asked for a task more than all agents of the box may have."""
+    return any(
+        event["data"]["rule"] == "box_tasks"
+        for hog in hogs
+        for event in client.call(
+            "read_events", query={"limit": 100, "types": "policy.denied", "agent_id": hog.agent_id}
+        )["events"]
+    )
 
 
 def _has_begun(client: Any, agent_id: str) -> bool:
