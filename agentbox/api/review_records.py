@@ -52,7 +52,8 @@ class NotTaken(Record):
 
 @record
 class ReviewPage(Record):
-    """`next` is the place of the next page, None at the end."""
+    """`next` is the place of the next page, None at the end. A page has fewer changes than asked for where they are large.
+    `left_out` is on the first page, as far as it fits; the summary has its count."""
 
     summary: ReviewSummary
     changes: tuple[ReviewChange, ...]

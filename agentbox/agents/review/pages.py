@@ -2,12 +2,13 @@
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from agentbox import clock
+from agentbox.adapters.wire import to_json
 from agentbox.agents.review.change import Change, Review, Side
 from agentbox.agents.review.compare import opened
 from agentbox.agents.review.journal import FOLDER, parent
@@ -16,6 +17,8 @@ from agentbox.agents.review.taking import side
 from agentbox.sandbox.opening import open_folder
 
 MOST_ON_A_PAGE: Final = 1_000
+MOST_BYTES_OF_CHANGES: Final = 4 << 20  # as JSON; the message that carries a page has a bound
+MOST_BYTES_LEFT_OUT: Final = 1 << 20
 MOST_DIFF: Final = 64 << 10  # characters of one file's diff
 MOST_TEXT: Final = 1 << 20  # characters of diff on a page
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -32,19 +35,36 @@ def summary(review: Review) -> dict[str, Any]:
 
 
 def page(review: Review, sealed: Path, at: int, limit: int) -> dict[str, Any]:
-    """Changes from `at` on with their diffs against the workspace as it is now, `next` the first of the next page."""
+    """Changes from `at` on with their diffs against the workspace as it is now, `next` the first of the next page: one
+    change at least, fewer than `limit` where they are large. The first page has what is left out, as far as fits."""
     with _Places(sealed, Path(review.workspace)) as places:
-        room, changes = MOST_TEXT, []
-        for index, change in enumerate(review.changes[at : at + limit], at):
-            changes.append(_row(index, change, places, min(room, MOST_DIFF)))
-            room -= len(changes[-1]["diff"])
-    after = at + limit
+        changes = list(_within(MOST_BYTES_OF_CHANGES, _rows(review.changes[at : at + limit], at, places)))
+    after = at + len(changes)
+    left_out = ({"path": visible(one.path), "why": one.why} for one in review.left_out) if at == 0 else ()
     return {
         "summary": summary(review),
         "changes": changes,
         "next": after if after < len(review.changes) else None,
-        "left_out": [{"path": visible(one.path), "why": one.why} for one in review.left_out[:MOST_ON_A_PAGE]],
+        "left_out": list(_within(MOST_BYTES_LEFT_OUT, left_out)),
     }
+
+
+def _rows(changes: Sequence[Change], at: int, places: "_Places") -> Iterator[dict[str, Any]]:
+    room = MOST_TEXT
+    for index, change in enumerate(changes, at):
+        row = _row(index, change, places, max(0, min(room, MOST_DIFF)))
+        room -= len(row["diff"])
+        yield row
+
+
+def _within(most: int, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The first row, and those after it that fit into as many bytes of JSON."""
+    room = most
+    for index, row in enumerate(rows):
+        room -= len(to_json(row, ensure_ascii=True))
+        if index and room < 0:
+            return
+        yield row
 
 
 class _Places:

@@ -46,12 +46,13 @@ def show(cli: Cli, diff: bool, agent_id: str) -> None:
         while at is not None:
             page = client.reviews.show(agent_id, at=at)
             if at == 0:
+                left_out = page["left_out"]
                 _head(cli.out, page)
             for change in page["changes"]:
                 cli.out.row(change)
                 _show(cli.out, change, diff=diff)
             at = page["next"]
-    cli.out.row({"summary": page["summary"], "left_out": page["left_out"]})
+    cli.out.row({"summary": page["summary"], "left_out": left_out})
     cli.out.note(f"agentbox: take it with `agentbox review commit {agent_id}`, or `agentbox review discard {agent_id}`")
 
 
@@ -109,6 +110,8 @@ def _head(out: Output, page: Mapping[str, Any]) -> None:
     out.line(_counts(summary))
     for one in page["left_out"]:
         out.line(f"not taken: {plain(one['path'])}: {plain(one['why'])}")
+    if more := summary["left_out"] - len(page["left_out"]):
+        out.line(f"not taken: {more} more")
 
 
 def _show(out: Output, change: Mapping[str, Any], *, diff: bool) -> None:
