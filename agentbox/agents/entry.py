@@ -49,6 +49,7 @@ class Entry:
     exit: ExitRecord | None = None
     isolation: Mapping[str, Any] = field(default_factory=dict)
     denials: dict[str, dict[str, int]] = field(default_factory=dict)  # layer -> rule -> how often
+    quiet: dict[str, dict[str, int]] = field(default_factory=dict)  # of those the benign ones, which are no events
     peaks: dict[str, float] = field(default_factory=dict)  # the most that was seen, by limit, in all lives
     stop_requested: bool = False
     delivered: int = 0  # cursor up to which an attachment has read
@@ -113,6 +114,7 @@ class Entry:
             "exit": None if self.exit is None else self.exit.to_wire(),
             "isolation": dict(self.isolation),
             "denials": {layer: dict(rules) for layer, rules in self.denials.items()},
+            "quiet": {layer: dict(rules) for layer, rules in self.quiet.items()},
             "peaks": dict(self.peaks),
         }
 

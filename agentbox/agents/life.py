@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -255,7 +256,8 @@ class Life:
         self._tell("exit", end.to_wire())
         event = "agent.lost" if end.reason == "lost" else "agent.exited"
         happened, self._happened = self._happened, []
-        await self.host.save(entry, *happened, self._happening(event, exit=end.to_wire(), state=entry.state))
+        over = self._happening(event, exit=end.to_wire(), state=entry.state, quiet=deepcopy(entry.quiet))
+        await self.host.save(entry, *happened, over)
 
     def _over(self) -> None:
         self._stop.set()

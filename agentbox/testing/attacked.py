@@ -31,13 +31,22 @@ _READY_SECONDS = 90.0
 def attacked(
     names: Iterable[str] = (), *, without: str = "", limits: Mapping[str, Any] = LIMITS, patience: float = 10.0
 ) -> Mapping[str, Any]:
-    """The scorecard of those lines, none = all, as `plain` has it; `asked`: paths at which a provider of models was. `without`: a
-    layer of `layerless` that the agents lack. `limits`: of the plan. `patience`: as in Facts."""
+    """The scorecard of those lines, none = all, as `plain` has it; `asked`: paths at which a provider of models was; `quiet`: what
+    the journal has of refusals that were benign; `classes`: those of other refusals, with the rule. `without`: a layer of `layerless`
+    that the agents lack. `limits`: of the plan. `patience`: as in Facts."""
     with box(without, limits=limits) as found:
         lines = [BY_NAME[name] for name in names] or LINES
         facts = replace(facts_of(found.plan, found.paths), patience=patience)
         card = plain(attack(found.client, facts, lines))
-        return {**card, "asked": [request.path for request in found.models.requests]}
+        asked = [request.path for request in found.models.requests]
+        exits = [data["quiet"] for data in _events(found.client, "agent.exited")]
+        classes = sorted({(data["class"], data["rule"]) for data in _events(found.client, "policy.denied")})
+        return {**card, "asked": asked, "quiet": exits, "classes": classes}
+
+
+def _events(client: BoxClient, kind: str) -> list[dict[str, Any]]:
+    query = {"types": kind, "limit": 1000}
+    return [event["data"] for event in client.call("read_events", query=query)["events"]]
 
 
 @dataclass(frozen=True)

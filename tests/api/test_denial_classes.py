@@ -1,6 +1,7 @@
 """Refusals have a class: what everyday programs ask for is benign and nobody is told; what only an attack asks for is named so."""
 
 import re
+import sys
 from collections import Counter
 
 import httpx
@@ -9,9 +10,22 @@ from helpers import until
 from agentbox.client import BoxClient
 from agentbox.testing.api_box import ApiBox
 
+SUITE = """
+import getpass, multiprocessing, os, pathlib, pwd, socket, subprocess, sys, tempfile, threading
+def test_files(tmp_path): (tmp_path / "a").write_text("a"); assert pwd.getpwuid(os.getuid()) and getpass.getuser()
+def test_a_program(): assert subprocess.run(["id", "-un"], check=True, capture_output=True).stdout
+def test_threads():
+    thread = threading.Thread(target=tempfile.mkdtemp); thread.start(); thread.join()
+def test_processes():
+    process = multiprocessing.Process(target=os.getpid); process.start(); process.join(); assert process.exitcode == 0
+def test_a_server():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()[:2]): pass
+def test_a_pair():
+    near, far = socket.socketpair(); near.close(); far.close()
+"""
 EVERY_DAY = (
-    "ls -l / >/dev/null; id && git init -q repository && git -C repository status"
-    " && if command -v pip; then pip --version; fi"
+    "ls -l /; set -e; id; git init -q repository; git -C repository status; if command -v pip; then pip --version; fi;"
+    ' printf %s "$1" >test_own.py; "$0" -I -m pytest -q -p no:cacheprovider test_own.py'
 )
 ATTACKS = (
     "import ctypes, socket, sys; libc = ctypes.CDLL(None); libc.ptrace(0, 0, 0, 0); libc.unshare(0x10000000)\n"
@@ -47,7 +61,7 @@ def told(client: BoxClient, agent: str) -> Counter[tuple[str, str]]:
 
 def test_programs_of_every_day_are_no_matter_of_policy(box: ApiBox, client: BoxClient) -> None:
     """They are refused a socket as ever, and it is counted."""
-    agent = run(client, "everyday", "sh", "-c", EVERY_DAY)
+    agent = run(client, "everyday", "sh", "-c", EVERY_DAY, sys.executable, SUITE)
     until(lambda: refused(box, "everyday")["benign", "socket"])
     assert {kind for kind, _ in refused(box, "everyday")} == {"benign"}
     assert told(client, agent) == {}
@@ -56,6 +70,8 @@ def test_programs_of_every_day_are_no_matter_of_policy(box: ApiBox, client: BoxC
         0,
         refused(box, "everyday")["benign", "socket"],
     )
+    (ended,) = client.call("read_events", query={"agent_id": agent, "types": "agent.exited"})["events"]
+    assert ended["data"]["quiet"] == shown["denials"]
 
 
 def test_more_than_a_few_are_policy(box: ApiBox, client: BoxClient) -> None:

@@ -1,66 +1,29 @@
 """A real Prometheus, with the rendered configuration, scrapes a real API: the series that the alerts ask for exist."""
 
 import re
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from helpers import until
+from prometheus_server import Server, serving
 
 from agentbox.client import BoxClient
-from agentbox.render.prometheus import ALERTS, CONFIG_FILE, prometheus
+from agentbox.render.prometheus import ALERTS, prometheus
 from agentbox.testing.api_box import ApiBox
-from agentbox.testing.ports import free_port
 
 _OF_PROMETHEUS = {"up"}  # made by the scrape itself
-
-
-class Server:
-    """A running Prometheus."""
-
-    def __init__(self, port: int) -> None:
-        self._url = f"http://127.0.0.1:{port}/api/v1"
-
-    def get(self, path: str, **query: str) -> Any:
-        """The data of an answer; None while it does not answer."""
-        try:
-            answer = httpx.get(f"{self._url}/{path}", params=query, trust_env=False)
-        except httpx.TransportError:
-            return None
-        return answer.json().get("data") if answer.status_code == 200 else None
-
-    def value(self, expression: str) -> float | None:
-        """Of the only series of an instant query; None while there is none."""
-        rows = (self.get("query", query=expression) or {"result": []})["result"]
-        return float(rows[0]["value"][1]) if len(rows) == 1 else None
 
 
 @pytest.fixture(scope="module")
 def server(box: ApiBox) -> Iterator[Server]:
     """Scraping each second instead of each 15."""
-    folder, port = Path(tempfile.mkdtemp(prefix="abx-prom-", dir="/var/tmp")), free_port()
-    for name, text in prometheus(box.plan).items():
-        quick = text.replace("scrape_interval: '15s'", "scrape_interval: '1s'").replace(
-            "timeout: '5s'", "timeout: '1s'"
-        )
-        (folder / name).write_text(quick)
-    argv = [
-        "prometheus", f"--config.file={folder / CONFIG_FILE}", f"--storage.tsdb.path={folder / 'data'}",
-        f"--web.listen-address=127.0.0.1:{port}",
-    ]  # fmt: skip
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(argv, stdout=log, stderr=log)
-    try:
-        yield Server(port)
-    finally:
-        process.terminate()
-        process.wait(20)
-        shutil.rmtree(folder)
+    quick = {
+        name: text.replace("scrape_interval: '15s'", "scrape_interval: '1s'").replace("timeout: '5s'", "timeout: '1s'")
+        for name, text in prometheus(box.plan).items()
+    }
+    with serving(quick) as found:
+        yield found
 
 
 def test_the_box_is_up_and_named(server: Server, box: ApiBox) -> None:

@@ -12,13 +12,17 @@ import pytest_asyncio
 
 from agentbox.adapters.errors import InvalidTransition, QuotaExceeded, SpawnError
 from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
+from agentbox.agents import denial_rates
 from agentbox.agents.config import HostConfig
-from agentbox.agents.denials import EVENT_SECONDS, MOST_NAMES, MOST_RULES, MOST_SERIES, Denials
+from agentbox.agents.denial_rates import EVENT_SECONDS
+from agentbox.agents.denials import MOST_NAMES, MOST_RULES, MOST_SERIES, Denials
 from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
 from agentbox.agents.store import Store
 from agentbox.settings import Paths
 from agentbox.testing.agent_host import LIMITS
+
+RULE = ("door", "x", "policy")
 
 
 @pytest_asyncio.fixture
@@ -150,3 +154,102 @@ async def test_an_agent_that_was_forgotten_does_not_come_back(host: Host, ledger
     await host.store.forget(["a"])
     assert [line["agent_id"] for line in await events(host)] == ["a"]
     assert await host.store.entries() == []
+
+
+async def test_benign_refusals_are_counted_apart_and_no_events(host: Host, ledger: Denials) -> None:
+    """For the word that the agent ended; the store has them, too."""
+    entry = known(host, "a")
+    ledger.on_denied("a", "reaper", "socket", 3, signature="unix-stream-nonblock-cloexec")
+    ledger.on_denied("a", "reaper", "socket", 2)
+    assert (entry.quiet, entry.denials) == ({"reaper": {"socket": 3}}, {"reaper": {"socket": 5}})
+    assert [line["data"]["count"] for line in await events(host)] == [2]
+    assert Entry.from_row(entry.to_row()).quiet == entry.quiet
+
+
+async def stored(host: Host, count: int) -> list[dict[str, Any]]:
+    """The events, once there are so many; without hurrying them."""
+    async with asyncio.timeout(20):
+        while len(found := await host.store.record(0, 10_000)) < count:
+            await asyncio.sleep(0.02)
+    return found
+
+
+async def test_what_waits_for_its_minute_is_told_when_the_agent_ends(host: Host, ledger: Denials) -> None:
+    """With its exact count; nothing before."""
+    known(host, "a")
+    host.denials._rates["a"] = rate = denial_rates.AgentRate(time.monotonic())
+    rate.refused(RULE, time.monotonic() - 11)
+    rate.tell([RULE], time.monotonic())
+    for _ in range(7):
+        ledger.on_denied("a", "door", "x")
+        await asyncio.sleep(0.02)
+    assert await host.store.record(0, 10) == []
+    ledger.forget("a")
+    assert [line["data"]["count"] for line in await stored(host, 1)] == [7]
+
+
+async def test_beyond_the_hour_s_number_one_event_has_a_table(
+    host: Host, ledger: Denials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all rules; another agent's events are its own."""
+    monkeypatch.setattr(denial_rates, "MOST_AN_HOUR", 2)
+    known(host, "a")
+    known(host, "b", "other one")
+    for number in range(1, 5):
+        ledger.on_denied("a", "door", f"rule-{number}", number, "said")
+    ledger.on_denied("a", "reaper", "ptrace", 5)
+    ledger.on_denied("b", "door", "x")
+    told = await stored(host, 4)
+    assert [(line["agent_id"], line["data"]["rule"], line["data"]["count"]) for line in told] == [
+        ("a", "rule-1", 1), ("a", "rule-2", 2), ("a", "other", 12), ("b", "x", 1),
+    ]  # fmt: skip
+    table = told[2]["data"]
+    assert (table["class"], table["layer"], table["detail"]) == ("attack", "other", "")
+    assert [(row["layer"], row["rule"], row["class"], row["count"]) for row in table["table"]] == [
+        ("door", "rule-3", "policy", 3), ("door", "rule-4", "policy", 4), ("reaper", "ptrace", "attack", 5),
+    ]  # fmt: skip
+
+
+def told_in(seconds: float, rules: int = 1, every: float = 0.05) -> list[float]:
+    """When an agent that is refused without end by so many rules has events: a simulation of the ledger's loop."""
+    rate, now, found = denial_rates.AgentRate(0.0), 0.0, []
+    names = [("door", str(number), "policy") for number in range(rules)]
+    waiting: set[denial_rates.Rule] = set()
+    while now < seconds:
+        for name in set(names) - waiting:
+            rate.refused(name, now)
+        waiting = set(names)
+        due = [name for name in names if rate.due(name, now) <= now]
+        while due:
+            few = due if rate.many(now) else due[:1]
+            due = due[len(few) :]
+            rate.tell(few, now)
+            waiting -= set(few)
+            found.append(now)
+        now += every
+    return found
+
+
+def test_ten_a_second_for_ten_seconds_then_one_a_minute() -> None:
+    """Of a rule. A minute without any gives it a new burst."""
+    found = told_in(620)
+    assert 60 <= sum(at < 10 for at in found) <= 101
+    assert sum(at >= 10.5 for at in found) == 10
+    rate = denial_rates.AgentRate(0.0)
+    rate.refused(RULE, 0.0)
+    rate.tell([RULE], 30.0)
+    rate.refused(RULE, 31.0)
+    assert rate.due(RULE, 31.0) == 90.0
+    rate.tell([RULE], 90.0)
+    rate.refused(RULE, 151.0)
+    assert rate.due(RULE, 151.0) == 151.0
+
+
+def test_six_hundred_an_hour_then_one_a_minute() -> None:
+    """Of all rules of an agent; the next hour has its own."""
+    found = told_in(7200, rules=20)
+    first = [at for at in found if at < 3600]
+    assert 600 <= len(first) <= 661
+    assert sum(at < 10 for at in first) >= 600
+    assert 58 <= sum(at >= 60 for at in first) <= 60
+    assert 600 <= len(found) - len(first) <= 661

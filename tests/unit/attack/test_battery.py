@@ -37,6 +37,15 @@ def test_no_provider_is_asked(card: Mapping[str, Any]) -> None:
     assert card["asked"] == []
 
 
+def test_no_line_is_benign(card: Mapping[str, Any]) -> None:
+    """Nobody is told of a benign refusal. What no program asks for that means well is an attack, and named so."""
+    assert len(card["quiet"]) > 20
+    assert [quiet for quiet in card["quiet"] if quiet] == []
+    attacks = {rule for kind, rule in card["classes"] if kind == "attack"}
+    assert {"ptrace", "process_vm_readv", "bpf", "mount", "init_module", "keyctl", "connect"} <= attacks
+    assert {kind for kind, _ in card["classes"]} == {"policy", "attack"}
+
+
 def test_floods_end_alone(rows: Mapping[str, Mapping[str, Any]]) -> None:
     """Whoever uses up what belongs to all is refused more or ended, and the box answers for the rest of the lines."""
     floods = {
