@@ -19,3 +19,8 @@ def uuid7() -> str:
 def new_trace_id() -> str:
     """16 random bytes in hexadecimal, never all zero (W3C Trace Context 3.2.2.3)."""
     return (os.urandom(16).hex().lstrip("0") or "1").zfill(32)
+
+
+def traceparent(trace_id: str) -> str:
+    """The header of a request that is part of that trace."""
+    return f"00-{trace_id}-{os.urandom(7).hex()}01-00"

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from agentbox.adapters import context
 from agentbox.adapters.base import SlotConfig
 from agentbox.adapters.errors import AdapterError, ContractMismatch, from_problem
 from agentbox.adapters.line import (
@@ -27,6 +29,7 @@ from agentbox.client.aio import AsyncBoxClient
 from agentbox.client.calls import Call, call_of
 from agentbox.client.errors import ApiError, BoxUnreachable
 from agentbox.client.sse import SseEvent
+from agentbox.ids import traceparent
 
 if TYPE_CHECKING:
     from agentbox.client.attach import AsyncAttached
@@ -76,9 +79,12 @@ class Peer:
         return await self.carry(_call(name, parameters, request), method=method, again=again)
 
     async def carry(self, call: Call, *, method: str, again: bool, seconds: float | None = None) -> httpx.Response:
-        """As `send`, for a request that is made already; `seconds` in place of `timeout_seconds`."""
+        """As `send`, for a request that is made already; `seconds` in place of `timeout_seconds`. The peer's events have the
+        trace of ours."""
         if self._client is None:
             raise closed(self._cfg.slot, self._cfg.use)
+        if trace := context.current().trace_id:
+            call = replace(call, headers={**call.headers, "traceparent": traceparent(trace)})
         seconds = float(self._cfg.option("timeout_seconds", TIMEOUT_SECONDS)) if seconds is None else seconds
         for attempt in range(1, TRIES + 1):
             try:

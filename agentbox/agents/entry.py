@@ -67,7 +67,7 @@ class Entry:
         """What callers see; `whole` with what it holds."""
         return AgentInfo(
             handle=self.handle, spec=self.spec, state=self.state, pid=self.pid, started_at=self.started_at, state_id=self.state_id,
-            restarts=self.restart_count, exit=self.exit, isolation=self.isolation,
+            session_id=self.session_id, restarts=self.restart_count, exit=self.exit, isolation=self.isolation,
             denials={layer: dict(rules) for layer, rules in self.denials.items()},
             limits=self.use(),
             policy={"profile": self.spec.profile, **self.holding.shown(time.time())} if whole else {},

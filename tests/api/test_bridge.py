@@ -71,6 +71,11 @@ def told(client: BoxClient, agent_id: str) -> list[str]:
     return [event["type"] for event in events if event["agent_id"] == agent_id]
 
 
+def about(client: BoxClient, **query: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.call("read_events", query={"since": -1, "limit": 1000, **query})["events"]
+    return found
+
+
 async def test_what_becomes_of_the_bridges_agents_is_journalled_once(own: ApiBox) -> None:
     """Start and end of each, in order, though no agent-host runs; the intent before them; a task has its receipt."""
     with own.client() as client:
@@ -112,6 +117,8 @@ async def test_agents_of_another_box_are_run_from_here(pair: tuple[ApiBox, ApiBo
         assert there.agents.get(done.agent_id).exit.code == 9
         await until(lambda: told(there, done.agent_id) == ["agent.started", "agent.exited"], "A's journal has it")
         assert told(here, done.agent_id) == []
+        (trace,) = {one["trace_id"] for one in about(here, session_id=task.task_id)}
+        assert {one["trace_id"] for one in about(there, agent_id=done.agent_id)} == {trace}
         value = (box.paths.moved_secrets / VARIABLE).read_text().encode()
         assert value not in Path(f"/proc/{child_of(box)}/cmdline").read_bytes()
         stays = here.agents.spawn(spec("sleep", "1000"))

@@ -111,7 +111,7 @@ class AgentInfo(Record):
     holds: the profile, each grant with its id, the model budget; never a token; `branch` where its files are: `state` (none,
     open, sealed or over) and the summary of the `review` that waits; `budget` what it has used of a model and what is left:
     `{tokens: {cap, used, reserved, left}, calls: {cap, used, left}, window_seconds, resets_at}`, empty without a model. In a
-    list all three are empty. `state_id`: whose memory and pods it uses."""
+    list all three are empty. `state_id`: whose memory and pods it uses; `session_id`: what its events have (docs/contracts/events.md)."""
 
     handle: AgentHandle
     spec: AgentSpec
@@ -127,6 +127,7 @@ class AgentInfo(Record):
     branch: JsonObj = field(default_factory=dict)
     budget: JsonObj = field(default_factory=dict)
     state_id: str = ""
+    session_id: str = ""
 
 
 @record

@@ -39,7 +39,8 @@ class Forwarder:
         if handler is None:
             raise NotFound(f"cannot call {method}: there is no such method", resource="method", id=method)
         scopes = frozenset({"admin"}) if params.get("admin") is True else frozenset()
-        with context.calling(context.CallContext(principal=str(params.get("principal", "")), scopes=scopes)):
+        who, trace = str(params.get("principal", "")), str(params.get("trace_id", "")) or None
+        with context.calling(context.CallContext(principal=who, scopes=scopes, trace_id=trace)):
             return await handler(session, params)
 
 

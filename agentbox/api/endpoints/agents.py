@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import fields, replace
 
+from agentbox.adapters import context
 from agentbox.adapters.errors import PermissionDenied
 from agentbox.adapters.orchestrator.contract import LIMIT, LONGEST_RUN, AgentFilter, AgentHandle, AgentSpec
 from agentbox.adapters.wire import to_wire
@@ -75,9 +76,13 @@ async def signal(call: Call) -> Reply:
 
 
 async def terminate(call: Call) -> Reply:
+    """The event that it was asked for is one of the agent's run."""
     await _check(call)
-    grace = call.number("grace_s", 0, LONGEST_GRACE)
-    return Reply(await call.services.container.orchestrator.terminate(_handle(call), grace_s=grace))
+    grace, orchestrator = call.number("grace_s", 0, LONGEST_GRACE), call.services.container.orchestrator
+    with context.calling(context.CORE):
+        session_id = (await orchestrator.get(call.parameters["id"])).session_id
+    with context.calling(replace(context.current(), session_id=session_id or None)):
+        return Reply(await orchestrator.terminate(_handle(call), grace_s=grace))
 
 
 async def revoke(call: Call) -> Reply:
