@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from agentbox.engine.base import Engine, Running, Start
+from agentbox.engine.shutdown import last_shutdown
 from agentbox.engine.state import BoxRecord
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.plan.drift import drift
@@ -85,10 +86,20 @@ def _change(
 ) -> tuple[BoxRecord, str]:
     if last is None or found.need in {"start", "recreate"}:
         again = found.need == "recreate"
+        ended = _end(engine, start, last)
         record = engine.start(replace(start, recreate=again))
-        return record, f"recreated ({found.because})" if again else "started"
+        return record, f"recreated ({found.because}){ended}" if again else "started"
     if found.need == "apply":
         record = engine.rewrite(start, last)
         if apply_live(record):
             return record, f"applied in place ({found.because})"
-    return engine.refresh(start, last), f"booted again ({found.because})"
+    ended = _end(engine, start, last)
+    return engine.refresh(start, last), f"booted again ({found.because}){ended}"
+
+
+def _end(engine: Engine, start: Start, last: BoxRecord | None) -> str:
+    """Stops what runs, whose log goes with it, and says how that ended and with which tasks."""
+    if last is None or engine.inspect(last).state != "running":
+        return ""
+    engine.stop(last, start.plan.resources.stop_seconds)
+    return f"; stopped before: {last_shutdown(engine, last).mark}"

@@ -1,5 +1,7 @@
 """The least that a changed manifest needs."""
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -41,6 +43,16 @@ class Noted:
 
     def rewrite(self, start: Start, record: BoxRecord) -> BoxRecord:
         return self._did("rewrite", start)
+
+    def stop(self, record: BoxRecord, seconds: int) -> None:
+        self.told += ("stop",)
+        self.running = Running("exited")
+
+    def logs(self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None) -> Iterator[str]:
+        assert self.running.state == "exited"
+        ended = {"event": "ShutdownCompleted", "drained_ms": 300, "tasks_ended": ["task-1", "task-2"]}
+        yield json.dumps({"event": "BootstrapStarted"})
+        yield json.dumps(ended)
 
     def _did(self, what: str, start: Start) -> BoxRecord:
         self.told += (what,)
@@ -116,7 +128,7 @@ def test_a_change_that_fails_stays_unsettled(tmp_path: Path) -> None:
     assert not kept.settled
     engine.fails = False
     brought = bring(engine, start, kept, apply_live=lambda _record: True, failed_boot=False)
-    assert engine.told == ("refresh", "recreate")
+    assert engine.told == ("stop", "refresh", "recreate")
     assert start.state.record() == brought.record
 
 
@@ -124,7 +136,7 @@ def test_live_keys_that_the_box_refuses_boot_it(tmp_path: Path) -> None:
     """Applied in place where the box agrees, else booted again."""
     start = start_of(tmp_path, k="live")
     start.state.make()
-    for agrees, told in ((True, ("rewrite",)), (False, ("rewrite", "refresh"))):
+    for agrees, told in ((True, ("rewrite",)), (False, ("rewrite", "stop", "refresh"))):
         engine = Noted()
         bring(engine, start, record_of(start_of(tmp_path)), apply_live=lambda _record, a=agrees: a, failed_boot=False)
         assert engine.told == told
@@ -136,8 +148,22 @@ def test_a_failed_boot_is_tried_again(tmp_path: Path) -> None:
     start.state.make()
     engine = Noted()
     brought = bring(engine, start, record_of(start), apply_live=lambda _record: True, failed_boot=True)
-    assert engine.told == ("refresh",)
+    assert engine.told == ("stop", "refresh")
     assert "its boot had failed" in brought.did
+
+
+@pytest.mark.parametrize(("kind", "did"), [("recreate", "recreated"), ("boot", "booted again")])
+def test_who_brings_a_box_down_says_which_tasks_ended(tmp_path: Path, kind: str, did: str) -> None:
+    """The old box is stopped first, while it has a log; one that does not run ended none."""
+    start, ended = start_of(tmp_path, k=kind), "clean, drained in 0.3 s, ended task-1, task-2"
+    start.state.make()
+    engine = Noted()
+    last = record_of(start_of(tmp_path))
+    brought = bring(engine, start, last, apply_live=lambda _record: True, failed_boot=False)
+    assert engine.told[0] == "stop"
+    assert brought.did == f"{did} (k); stopped before: {ended}"
+    again = bring(engine, start, replace(last, settled=False), apply_live=lambda _record: True, failed_boot=False)
+    assert again.did == "recreated (an earlier change was not finished)"
 
 
 def test_another_engine_is_refused(tmp_path: Path) -> None:
