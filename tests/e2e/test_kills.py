@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -131,3 +133,31 @@ def _journal(box: Desk) -> dict[int, int]:
             if not batch["events"]:
                 return found
             since = batch["next_since"]
+
+
+def test_a_box_that_its_engine_gave_up_is_named_and_up_counts_anew(box: Desk) -> None:
+    """Docker starts a container again five times in its life, however long it was well between. Then `status` says so, and the
+    next `up` gives it five more."""
+    for number in range(5):
+        _kill_first(box)
+        wait_for(lambda number=number: _runs(box) == (True, number + 1) or None, 60, f"start {number + 1}")
+    _kill_first(box)
+    wait_for(lambda: box.container()["State"]["Status"] == "exited" or None, 20, "docker gave up")
+    ended = box.status()
+    assert (ended["state"], ended["restarts"], "5 times, its limit" in ended["why"]) == ("exited", 5, True)
+    assert "agentbox.sh up" in ended["fix"]
+    box.up()
+    assert _runs(box) == (True, 0)
+    _kill_first(box)
+    wait_for(lambda: _runs(box) == (True, 1) or None, 60, "docker starts it again")
+    wait_for(lambda: ready(box), 60, "ready again")
+
+
+def _runs(box: Desk) -> tuple[bool, int]:
+    found = box.container()
+    return found["State"]["Running"] and not found["State"]["Restarting"], found["RestartCount"]
+
+
+def _kill_first(box: Desk) -> None:
+    """The container's first process, not by docker's own `kill`, after which it starts nothing again."""
+    os.kill(box.container()["State"]["Pid"], signal.SIGKILL)
