@@ -27,6 +27,7 @@ from agentbox.supervision.backoff import backoff
 from agentbox.supervision.boot_record import load_plan, read_boot_record
 from agentbox.supervision.failing import tell_failed
 from agentbox.supervision.notify import notify, withdraw
+from agentbox.supervision.secrets import text_of
 
 PROGRAM = "agent-host"
 log = structlog.get_logger()
@@ -129,4 +130,4 @@ def _token(paths: Paths) -> str:
         with os.fdopen(made, "w", encoding="ascii") as stream:
             stream.write(secrets.token_hex(32))
         path.with_suffix(".new").rename(path)
-    return path.read_text(encoding="ascii").strip()
+    return text_of(path, "the token of agent-host", "Boot the box again: a boot makes a new one.")

@@ -110,7 +110,7 @@ class Access:
         except FileNotFoundError:
             return None
         if path not in self._core or self._core[path][0] != changed:
-            self._core[path] = (changed, _digest(path.read_text().strip()))
+            self._core[path] = (changed, hashlib.sha256(path.read_bytes().strip()).digest())
         return self._core[path][1]
 
 

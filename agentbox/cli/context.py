@@ -138,6 +138,10 @@ class Cli:
                 collect([name], self.manifest, self.state().secrets_dir).get(name)
                 or engine_named(record.engine).read(record, str(Paths().api_key)).decode()
             )
-        except (AgentboxError, OSError):  # it does not run, or has made none yet: say what to do about it
+        except (
+            AgentboxError,
+            OSError,
+            UnicodeDecodeError,
+        ):  # it does not run, or has made none yet: say what to do about it
             return self.state().token()
         return found.strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
@@ -14,11 +14,11 @@ from agentbox.settings import environment
 Source = Literal["environment", ".env", "set"]
 
 
-def collect(names: Iterable[str], manifest: Path, kept: Path) -> dict[str, str]:
+def collect(names: Collection[str], manifest: Path, kept: Path) -> dict[str, str]:
     """Each name from the environment, else from the `.env` beside the manifest, else from the folder of `secrets set`;
-    absent ones are left out."""
+    absent ones are left out. Raises AgentboxError for one that is no text."""
     written = read_env_file(manifest.parent / ".env")
-    here = environment()
+    here = {name: _valid(name, value) for name in names if (value := environment().get(name))}
     found = ((name, here.get(name) or written.get(name) or recall(kept, name)) for name in names)
     return {name: value for name, value in found if value}
 
@@ -85,6 +85,16 @@ def read_env_file(path: Path) -> dict[str, str]:
             )
         found[name.strip()] = _unquoted(value.strip())
     return found
+
+
+def _valid(name: str, value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise AgentboxError(
+            f"cannot use {name} of the environment: it is not valid UTF-8", "Set it again.", exit_code=ExitCode.USAGE
+        ) from None
+    return value
 
 
 def _text(path: Path) -> str:

@@ -12,6 +12,7 @@ from agentbox.adapters.line import is_loopback
 from agentbox.client.aio import AsyncBoxClient
 from agentbox.client.calls import Call, base_headers, call_of
 from agentbox.client.errors import ApiError, BoxUnreachable
+from agentbox.errors import AgentboxError
 from agentbox.mesh.errors import SessionEnded
 from agentbox.mesh.records import Beat, BeatAnswer, R, Registered, Registration, known
 
@@ -68,7 +69,11 @@ class Link:
             await client.aclose()
 
     async def _send(self, name: str, body: Any, token: str, kind: type[R]) -> R:
-        answer = await self._answer(call_of(name, body=body, headers=base_headers(token)))
+        try:
+            headers = base_headers(token)
+        except AgentboxError as error:
+            raise Refusal("unauthenticated", error.message) from None
+        answer = await self._answer(call_of(name, body=body, headers=headers))
         try:
             return known(kind, answer.json())
         except (ValueError, ValidationError) as error:

@@ -5,9 +5,11 @@ import secrets
 from agentbox.plan.model import Password
 from agentbox.settings import Paths
 from agentbox.supervision.files import replace
-from agentbox.supervision.secrets import Source, is_placeholder, read_secret, store_secret
+from agentbox.supervision.secrets import Source, is_placeholder, read_secret, store_secret, text_of
 
 _BYTES = 24  # 192 bits; a protocol that reads only eight characters (RFB 6.2) still gets 48
+
+_REMOVE = "Remove that file: the next boot makes a new one."
 
 
 def lay(paths: Paths, wanted: Password) -> Source:
@@ -20,7 +22,7 @@ def lay(paths: Paths, wanted: Password) -> Source:
         store_secret(paths, wanted.file, found[0])
         return found[1]
     kept = paths.state_secrets / wanted.file
-    value = kept.read_text(encoding="utf-8").strip() if kept.exists() else ""
+    value = text_of(kept, f"the password {kept}", _REMOVE) if kept.exists() else ""
     source: Source = "file"
     if not value or is_placeholder(value):
         paths.state_secrets.mkdir(mode=0o700, parents=True, exist_ok=True)

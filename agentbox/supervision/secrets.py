@@ -5,6 +5,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from agentbox.errors import AgentboxError
@@ -36,18 +37,26 @@ def read_secret(paths: Paths, name: str) -> tuple[str, Source] | None:
     Raises AgentboxError for a file that cannot be read.
     """
     for folder, source in ((paths.mounted_secrets, "secret"), (paths.moved_secrets, "env")):
-        path = folder / name
         try:
-            value = path.read_text(encoding="utf-8").strip()
+            value = text_of(folder / name, f"secret {name}")
         except FileNotFoundError:
             continue
-        except (OSError, UnicodeDecodeError) as error:
-            raise AgentboxError(
-                f"cannot read secret {name}: {error}", "Give uid 1000 a text file, or take the secret away."
-            ) from error
         if value and not is_placeholder(value):
             return value, "secret" if source == "secret" else "env"
     return None
+
+
+def text_of(path: Path, name: str, hint: str = "Give uid 1000 a text file, or take the secret away.") -> str:
+    """What a file with a secret holds, without blanks around it. Raises FileNotFoundError, and AgentboxError, in which no byte
+    of it is, for one that cannot be read or is no text."""
+    try:
+        return path.read_bytes().decode().strip()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise AgentboxError(f"cannot read {name}: {error.strerror}", hint) from None
+    except UnicodeDecodeError:
+        raise AgentboxError(f"cannot read {name}: it is not valid UTF-8", hint) from None
 
 
 def is_placeholder(value: str) -> bool:
@@ -56,9 +65,9 @@ def is_placeholder(value: str) -> bool:
 
 
 def store_secret(paths: Paths, name: str, value: str) -> None:
-    """Keeps a secret that came by environment, mode 0400. Raises OSError."""
+    """Keeps a secret that came by environment, mode 0400, also one that is no text: who reads it says so. Raises OSError."""
     paths.moved_secrets.mkdir(mode=0o700, exist_ok=True)
-    replace(paths.moved_secrets / name, value.encode(), mode=0o400, durable=False)
+    replace(paths.moved_secrets / name, value.encode("utf-8", "surrogateescape"), mode=0o400, durable=False)
 
 
 def find_token(paths: Paths, plan: Plan) -> Token | None:
@@ -70,14 +79,11 @@ def find_token(paths: Paths, plan: Plan) -> Token | None:
 
 
 def _kept_token(paths: Paths) -> Token | None:
+    hint = "Remove secrets/mgmt-key from the state volume to get a new one."
     try:
-        value = paths.api_key.read_text(encoding="ascii").strip()
+        value = text_of(paths.api_key, "the API key file", hint)
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise AgentboxError(
-            f"cannot read the API key file: {error}", "Remove secrets/mgmt-key from the state volume to get a new one."
-        ) from error
     return None if not value or is_placeholder(value) else Token(value, "file")
 
 

@@ -4,9 +4,8 @@ each name in `env` a secret that its child program is given."""
 from collections.abc import Mapping
 from typing import Any
 
-from agentbox.errors import AgentboxError
 from agentbox.settings import Paths
-from agentbox.supervision.secrets import read_secret
+from agentbox.supervision.secrets import read_secret, text_of
 
 KINDS = ("dsn", "token")
 
@@ -34,11 +33,6 @@ def slot_secrets(paths: Paths, options: Mapping[str, Any]) -> dict[str, str]:
 
 def _of_file(paths: Paths, path: str) -> str:
     try:
-        return paths.at(path).read_text(encoding="utf-8").strip()
+        return text_of(paths.at(path), path, "Give uid 1000 a text file, or take its key out of the manifest.")
     except FileNotFoundError:
         return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise AgentboxError(
-            f"cannot read {path}: {type(error).__name__}",
-            "Give uid 1000 a text file, or take its key out of the manifest.",
-        ) from None

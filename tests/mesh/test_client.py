@@ -197,3 +197,19 @@ def _put_plan(box: ApiBox, plan: Plan) -> None:
 def test_every_transition_was_taken() -> None:
     """The coverage table: what the logs of the boxes above told, against all eighteen."""
     assert TAKEN.keys() == TRANSITIONS.keys()
+
+
+def test_an_enrolment_token_that_no_header_holds(start: Start, folder: Path) -> None:
+    """A client is refused by itself and says why. One whose file is no text does not start, in one sentence. Neither is shown."""
+    box = start(client_plan(f"http://127.0.0.1:{free_port()}"), wait=False, secrets={TOKEN_ENV: "tökén-of-a-test"})
+    found = in_state(box, "refused", 15)
+    assert "cannot send the token" in found["reason"]
+    assert "tök" not in json.dumps(found) + box.log.read_text()
+    assert "Traceback" not in box.log.read_text()
+    box.stop()
+    (box.paths.mounted_secrets / TOKEN_ENV).write_bytes(b"t\xf6k\xe9n-of-a-test")
+    before = len(box.log.read_text())
+    with pytest.raises(RuntimeError):
+        box.start()
+    (said,) = box.log.read_text()[before:].splitlines()
+    assert said.startswith(f"cannot read secret {TOKEN_ENV}: it is not valid UTF-8. ")

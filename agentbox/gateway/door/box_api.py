@@ -50,7 +50,7 @@ class BoxApi:
     def _token(self) -> str:
         try:
             return self._config.paths.token(GATEWAY).read_text(encoding="ascii").strip()
-        except OSError as error:
+        except (OSError, UnicodeDecodeError) as error:
             raise DoorError(FAILED, "cannot use the box's API: the gateway has no token for it") from error
 
     async def close(self) -> None:

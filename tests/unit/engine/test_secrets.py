@@ -33,3 +33,12 @@ def test_a_bad_line_is_named_without_its_text(tmp_path: Path) -> None:
 def test_no_file_is_no_names(tmp_path: Path) -> None:
     """An absent `.env` is no mistake."""
     assert read_env_file(tmp_path / ".env") == {}
+
+
+def test_a_variable_that_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named, and none of its bytes is shown."""
+    monkeypatch.setenv("A", "x\udca7\udcff")
+    with pytest.raises(AgentboxError) as caught:
+        collect(["A"], tmp_path / "agentbox.toml", tmp_path / "kept")
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert caught.value.message == "cannot use A of the environment: it is not valid UTF-8"

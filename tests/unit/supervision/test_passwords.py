@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agentbox.errors import AgentboxError
 from agentbox.plan.model import Password
 from agentbox.settings import Paths
 from agentbox.supervision.passwords import lay
@@ -52,3 +53,11 @@ def test_never_empty(paths: Paths, damaged: str) -> None:
     (paths.state_secrets / "screen-password").write_text(damaged)
     assert lay(paths, SCREEN) == "generated"
     assert len(paths.password("screen-password").read_text()) >= 32
+
+
+def test_a_kept_one_that_is_no_text(paths: Paths) -> None:
+    """It is named, and not shown."""
+    paths.state_secrets.mkdir()
+    (paths.state_secrets / "screen-password").write_bytes(b"\xa7\xff")
+    with pytest.raises(AgentboxError, match=r"^cannot read the password .*/screen-password: it is not valid UTF-8$"):
+        lay(paths, SCREEN)

@@ -94,3 +94,20 @@ def test_a_secret_that_cannot_be_read_is_an_error_that_names_it(paths: Paths) ->
     (paths.mounted_secrets / "X").mkdir()
     with pytest.raises(AgentboxError, match="cannot read secret X"):
         read_secret(paths, "X")
+
+
+def test_what_is_no_text_is_an_error_that_shows_no_byte_of_it(paths: Paths) -> None:
+    """Mounted, from the environment, or the kept key: named, with what to do."""
+    (paths.mounted_secrets / "X").write_bytes(b"\xa7\xff")
+    store_secret(paths, "Y", "\udca7\udcff")
+    paths.state_secrets.mkdir(parents=True, exist_ok=True)
+    paths.api_key.write_bytes(b"\xa7\xff")
+    for name, read in (
+        ("secret X", lambda: read_secret(paths, "X")),
+        ("secret Y", lambda: read_secret(paths, "Y")),
+        ("the API key file", lambda: find_token(paths, PLAN)),
+    ):
+        with pytest.raises(AgentboxError) as caught:
+            read()
+        assert caught.value.message == f"cannot read {name}: it is not valid UTF-8"
+        assert caught.value.hint
