@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from agentbox.agents.review.aliases import mark
 from agentbox.agents.review.autorun import IN_REPOSITORY, is_bare_repository, runs
 from agentbox.agents.review.change import Change, LeftOut, Side
 from agentbox.agents.review.listing import Row
@@ -98,9 +99,16 @@ class _Comparing:
                 self._found.changes.append(
                     Change(path=path, what="deleted", old=self._old(row), new=None, runs=runs(path))
                 )
+        self._found.changes = mark(self._found.changes, self._links())
         self._found.changes.sort(key=lambda one: (not one.runs, one.path))
         self._found.emptied.sort(reverse=True)
         return self._found
+
+    def _links(self) -> dict[str, str]:
+        """Every link of the branch, and where it leads."""
+        changed = {one.path: one.new for one in self._found.changes}
+        old = {path: row.said for path, row in self._start.items() if row.kind == "l" and path not in changed}
+        return old | {path: new.said for path, new in changed.items() if new is not None and new.kind == "link"}
 
     def _too_long(self, path: str) -> bool:
         """Whether no program could open it in the workspace by its path."""

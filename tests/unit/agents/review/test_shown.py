@@ -8,7 +8,7 @@ import pytest
 
 from agentbox.agents.review.shown import diff, visible
 
-EMPTY = ("FILLER", "VARIATION SELECTOR", "GRAPHEME JOINER", "VOWEL INHERENT", "BRAILLE PATTERN BLANK")
+EMPTY = ("FILLER", "VARIATION SELECTOR", "GRAPHEME JOINER", "VOWEL INHERENT", "BRAILLE PATTERN BLANK", "NULL NOTEHEAD")
 INK = re.compile("(GAP|LINE)[ -]FILLER")  # what scribes draw
 
 

@@ -1,0 +1,68 @@
+"""What runs by itself under a path that a link gives it."""
+
+import time
+from pathlib import Path
+
+import pytest
+from review_desk import Desk
+
+from agentbox.agents.review.aliases import mark
+from agentbox.agents.review.change import Change, Side
+
+NEW = Side(kind="file", mode=0o644, size=0, said="")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("link", "leads", "file"),
+    [
+        (".vscode", "docs/ed", "docs/ed/tasks.json"),
+        ("sub/.husky", "../docs", "docs/pre-commit"),
+        (".github", "ci", "ci/workflows/build.yml"),
+        (".github/workflows", "../ci", "ci/build.yml"),
+        (".claude", ".", "settings.json"),
+        ("Makefile", "notes.txt", "notes.txt"),
+        (".idea", "one", "docs/ed/workspace.xml"),  # over a second link
+    ],
+)
+def test_a_link_hides_nothing_that_runs(desk: Desk, link: str, leads: str, file: str) -> None:
+    """Both are marked, and first."""
+    work = desk.begin()
+    for path in (link, file):
+        (work / path).parent.mkdir(parents=True, exist_ok=True)
+    (work / link).symlink_to(leads)
+    (work / "one").symlink_to("docs/ed")
+    (work / file).write_text("")
+    (work / "beside").mkdir()
+    (work / "beside/file").write_text("")
+    marked = [one.path for one in desk.found().changes if one.runs]
+    assert {link, file} <= set(marked)
+    assert "beside/file" not in marked or leads == "."
+    assert [one.path for one in desk.found().changes][: len(marked)] == marked
+
+
+def test_a_link_of_the_workspace_does_so_too(desk: Desk) -> None:
+    """The agent changes only what lies where it leads; a link that it deletes leads nowhere."""
+    (desk.workspace / "docs").mkdir()
+    for name in (".vscode", ".husky"):
+        (desk.workspace / name).symlink_to("docs" if name == ".vscode" else "hidden")
+    work = desk.begin()
+    (work / "docs/tasks.json").write_text("")
+    (work / ".husky").unlink()
+    (work / "hidden").mkdir()
+    (work / "hidden/pre-commit").write_text("")
+    assert {one.path for one in desk.found().changes if one.runs} == {"docs/tasks.json", ".husky"}
+
+
+def test_links_without_end_cost_no_time_without_end() -> None:
+    """Beyond what is worth trying everything that may be led to is marked."""
+    links = {f"{number}/workflows": ".." for number in range(3_000)}
+    changes = [Change(path=f"file{number}", what="added", old=None, new=NEW) for number in range(2_000)]
+    began = time.process_time()
+    marked = mark(changes, links)
+    assert time.process_time() - began < 60
+    assert marked[-1].runs
