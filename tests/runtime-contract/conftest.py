@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 from harness.box import Box
 from harness.container import DockerBox
-from harness.images import Images, build_images
+from harness.images import Images, built_images
 from harness.pool import Pool
 from harness.process import ProcessBox
 
@@ -58,9 +58,10 @@ def alone() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def images(alone: None, tmp_path_factory: pytest.TempPathFactory) -> Images:
+def images(alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Images]:
     """Both images of the contract's manifest, built by the product."""
-    return build_images(tmp_path_factory.mktemp("images"))
+    with built_images(tmp_path_factory.mktemp("images")) as images:
+        yield images
 
 
 @pytest.fixture(scope="session")

@@ -66,7 +66,7 @@ SUITES = (
     Suite("runtime", ("tests/runtime-contract",), lane="boxes", containers=True, options=_WITHOUT_BUILDS),
     Suite("features", ("tests/features",), lane="boxes", containers=True),
     Suite("nix", ("tests/nix", *_BUILDS), lane="commands", containers=True, after="images"),
-    Suite("e2e", ("tests/e2e",), lane="boxes", containers=True),
+    Suite("e2e", ("tests/e2e",), lane="commands", containers=True, after="images"),
     Suite("stories", ("tests/stories",), lane="commands"),
 )
 

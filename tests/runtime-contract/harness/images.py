@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,6 +23,7 @@ from agentbox.settings import CHECKOUT, HostPaths
 from harness.box import MANIFEST
 from harness.overlay import BOX, Records
 
+REPOSITORY = "agentbox-runtime-contract"  # `up` of another suite removes no image that has a second name
 CANARY = "canary-5f2d9c71a0b34e68"  # stands in the environment of the build; RC-021 looks for it in the layers
 
 
@@ -34,6 +37,19 @@ class Images:
     def records(self, image: BuildResult) -> Records:
         """What the image's layers say of their files."""
         return _records(image.image_id)
+
+
+@contextmanager
+def built_images(folder: Path) -> Iterator[Images]:
+    """Both, with a second name as long as the context lasts."""
+    images = build_images(folder)
+    names = {f"{REPOSITORY}:{name}": getattr(images, name).image_id for name in ("plain", "hooks")}
+    try:
+        for name, image_id in names.items():
+            _docker("tag", image_id, name)
+        yield images
+    finally:
+        _docker("image", "rm", *names)
 
 
 def build_images(folder: Path) -> Images:
