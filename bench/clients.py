@@ -124,7 +124,8 @@ async def scheduled(
 ) -> None:
     """Sends `rate` requests a second, evenly after the other clients; counts each from when it was due."""
     began, made = time.monotonic() + number / clients / rate, 0
-    while (due := began + made / rate) - began < seconds:
+    while (offset := made / rate) < seconds:  # of the sum with a clock's value, rounding makes one request more
+        due = began + offset
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         try:
             kind = await one()

@@ -9,6 +9,29 @@ import pytest
 
 from agentbox.settings import CHECKOUT
 
+_SCHEDULED = """
+import asyncio, sys, time
+sys.path.insert(0, sys.argv[1])
+import clients
+time.monotonic = lambda: float(sys.argv[2])
+async def one(): return "kind"
+async def at_once(_seconds): pass
+async def main():
+    found, asyncio.sleep = clients.Found(), at_once
+    for number in range(200):
+        await clients.scheduled(10, 0.3, number, 200, one, found)
+    print(sorted(set(found.served)))
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("clock", ["500.123", "16380.1"])
+def test_a_clock_s_rounding_adds_no_request(clock: str) -> None:
+    """Three are due in 10 s, also where the sum of clock and offset passes a power of two and loses a digit."""
+    argv = [sys.executable, "-c", _SCHEDULED, str(CHECKOUT / "bench"), clock]
+    env = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    assert subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout == "[3]\n"
+
 
 @pytest.mark.timed  # a client asks again where an answer takes too long
 def test_two_hundred_clients_are_all_served(tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sampling import OneOfEach
 
 from agentbox.image import BuildResult, build, flake_of, read_archive
 from agentbox.image.archive import blob_name
@@ -42,11 +43,16 @@ def built(flake: str, tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
     return build(CHECKOUT, out_link=tmp_path_factory.mktemp("built") / "image")
 
 
-def test_rc_022_every_derivation_is_rebuilt_equal(flake: str) -> None:
-    """Plan, bill, trees, layers and archive come out the same a second time."""
+def test_rc_022_every_derivation_is_rebuilt_equal(flake: str, one_of_each: OneOfEach) -> None:
+    """Plan, bill, trees, layers and archive come out the same a second time: without --full one tree and one layer. Two
+    stores build them all in the next test."""
     names = steps_of(flake, host_system())
     assert {"plan", "sbom", "image", "tree-base", "layer-base", "tree-app", "layer-app"} <= set(names)
-    assert list(differences(flake, host_system(), NullProgress())) == []
+    assert list(differences(flake, host_system(), NullProgress(), only=one_of_each(names, _kind))) == []
+
+
+def _kind(step: str) -> str:
+    return step.partition("-")[0]
 
 
 def test_rc_022_two_stores_give_one_digest(flake: str, built: BuildResult, tmp_path: Path) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import subprocess
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from types import SimpleNamespace
 
 import pytest
 
 from agentbox.settings import CHECKOUT
+
+OneOfEach = Callable[[Iterable[str], Callable[[str], str]], list[str]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,6 +70,18 @@ def _family(item: pytest.Item) -> tuple[tuple[str, ...], int] | None:
         values = [str(attrgetter(key)(SimpleNamespace(**item.callspec.params))) for key in each]  # type: ignore[attr-defined]
         return (name, *values), int(mark.args[0])
     return None
+
+
+@pytest.fixture(scope="session")
+def one_of_each(request: pytest.FixtureRequest) -> OneOfEach:
+    """Samples what is no parameter: one name of each kind, as the function given tells it; all with `--full`."""
+    option = request.config.option
+
+    def chosen(names: Iterable[str], kind: Callable[[str], str]) -> list[str]:
+        ranked = sorted(names, key=lambda name: _rank(option.sample_seed, name))
+        return sorted(ranked if option.full else {kind(name): name for name in ranked}.values())
+
+    return chosen
 
 
 def _rank(seed: str, name: str) -> str:

@@ -12,7 +12,7 @@ from agentbox.cli.output import counted
 from agentbox.cli.stages.test_requirements import install_requirements
 from agentbox.cli.stages.tools import install_test_tools
 from agentbox.cli.suites import report
-from agentbox.cli.suites.catalogue import SUITES, Suite, lanes, timed_suite, with_options
+from agentbox.cli.suites.catalogue import SUITES, Suite, lanes, timed_suites, with_options
 from agentbox.cli.suites.running import Runner
 from agentbox.errors import ExitCode
 from agentbox.settings import CHECKOUT
@@ -58,7 +58,7 @@ def command(
     e2e: the commands as an operator types them: a real package's own test suite, disasters, kills, interrupts.
 
     Suites run in three lanes beside each other: without containers; boxes; commands. Tests with a bound of wall-clock time run
-    last and alone. build/tests has each suite's output and report, and results.json.
+    last, two at a time, and those in containers alone. build/tests has each suite's output and report, and results.json.
     """
     sampling = (*(["--full"] if full else []), *([f"--sample-seed={seed}"] if seed else []))
     more = {"features": _features(every, some), "stories": ("--container",) if container else ()}
@@ -87,8 +87,8 @@ def _run(cli: Cli, chosen: Sequence[Suite], sampling: Sequence[str]) -> list[rep
 
     runner = Runner(FOLDER, ended)
     results = runner.run(lanes(chosen))
-    if (timed := timed_suite(chosen)) is not None:
-        results += runner.run([[with_options(timed, *sampling)]])
+    if timed := [with_options(suite, *sampling) for suite in timed_suites(chosen)]:
+        results += runner.run([timed])
     return results
 
 

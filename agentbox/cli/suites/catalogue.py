@@ -35,7 +35,7 @@ class Suite:
     after: str = ""
     """The suite that must have ended, if it was chosen."""
     timed: bool = False
-    """Its tests are those with a bound of wall-clock time: it runs last and alone."""
+    """Its tests are those with a bound of wall-clock time: it runs after all others, beside none."""
     options: tuple[str, ...] = ()
     programs: tuple[tuple[str, ...], ...] = ()
     """Beside pytest: words after the name of a program of this environment."""
@@ -71,19 +71,20 @@ SUITES = (
 )
 
 
-def timed_suite(chosen: Iterable[Suite]) -> Suite | None:
-    """The tests with a bound of wall-clock time of these suites; None when they have none."""
-    suites = [suite for suite in chosen if suite.folders]
-    files = tuple(
-        str(path.relative_to(CHECKOUT))
-        for suite in suites
-        for folder in suite.folders
-        for path in _test_files(CHECKOUT / folder)
-        if _TIMED_MARK in path.read_text()
-    )
-    if not files:
-        return None
-    return Suite("timed", tuple(dict.fromkeys(files)), containers=any(suite.containers for suite in suites), timed=True)
+def timed_suites(chosen: Iterable[Suite]) -> list[Suite]:
+    """The tests with a bound of wall-clock time of these suites. Most of them wait, so that two cores take two at a time;
+    those in containers measure the machine, and are alone."""
+    found: dict[bool, list[str]] = {False: [], True: []}
+    for suite in chosen:
+        files = [path for folder in suite.folders for path in _test_files(CHECKOUT / folder)]
+        found[suite.containers] += [
+            str(path.relative_to(CHECKOUT)) for path in files if _TIMED_MARK in path.read_text()
+        ]
+    two, alone = (tuple(dict.fromkeys(files)) for files in found.values())
+    return [
+        *([Suite("timed", two, workers=2, timed=True)] if two else []),
+        *([Suite("timed-box", alone, containers=True, timed=True)] if alone else []),
+    ]
 
 
 def _test_files(place: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Runs suites: lanes beside each other, a lane's suites one after the other, the timed ones last and alone."""
+"""Runs suites: lanes beside each other, a lane's suites one after the other, the timed ones last."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ def shown() -> Mapping[str, Mapping[str, str]]:
     return told_of_floods(TARGET.read_text())
 
 
+@pytest.mark.sampled(3)  # half a minute each, most of it spent on waiting for somebody to notice
 @pytest.mark.timed  # another bound is faster than a flood on a busy machine
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_a_limit_that_is_off_is_missed(bound: str, shown: Mapping[str, Mapping[str, str]]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.cli.suites import report
-from agentbox.cli.suites.catalogue import SUITES, Suite, lanes, timed_suite
+from agentbox.cli.suites.catalogue import SUITES, Suite, lanes, timed_suites
 from agentbox.cli.suites.running import Runner
 from agentbox.settings import CHECKOUT
 
@@ -169,12 +169,13 @@ def test_a_suite_waits_for_the_one_that_it_needs(tmp_path: Path) -> None:
 
 
 def test_timed_tests_have_a_suite_of_their_own() -> None:
-    """Every file with the mark is in it, whatever suite it is of; a suite without one has none."""
-    timed = timed_suite(SUITES)
-    assert timed is not None
+    """Every file with the mark is in one, those of containers in one that runs alone; a suite without one has none."""
+    waiting, boxes = timed_suites(SUITES)
+    assert (boxes.workers, boxes.containers, waiting.containers) == (1, True, False)
+    assert all(folder.startswith(("tests/runtime-contract/", "tests/e2e/")) for folder in boxes.folders)
     marked = subprocess.run(
         ["git", "grep", "-l", "-F", "@pytest.mark.timed", "--", "tests/*test_*.py"],
         cwd=CHECKOUT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert set(marked.stdout.split()) <= set(timed.folders)
-    assert timed_suite([suite for suite in SUITES if suite.name == "lint"]) is None
+    assert set(marked.stdout.split()) <= {*waiting.folders, *boxes.folders}
+    assert timed_suites([suite for suite in SUITES if suite.name == "lint"]) == []
