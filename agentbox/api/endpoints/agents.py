@@ -78,11 +78,12 @@ async def signal(call: Call) -> Reply:
 async def terminate(call: Call) -> Reply:
     """The event that it was asked for is one of the agent's run."""
     await _check(call)
-    grace, orchestrator = call.number("grace_s", 0, LONGEST_GRACE), call.services.container.orchestrator
+    grace, handle = call.number("grace_s", 0, LONGEST_GRACE), _handle(call)
+    orchestrator = call.services.container.orchestrator
     with context.calling(context.CORE):
-        session_id = (await orchestrator.get(call.parameters["id"])).session_id
+        session_id = (await orchestrator.get(handle.agent_id)).session_id
     with context.calling(replace(context.current(), session_id=session_id or None)):
-        return Reply(await orchestrator.terminate(_handle(call), grace_s=grace))
+        return Reply(await orchestrator.terminate(handle, grace_s=grace))
 
 
 async def revoke(call: Call) -> Reply:
