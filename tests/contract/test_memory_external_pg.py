@@ -71,7 +71,7 @@ class TestExternalPg(MemoryContract):
         await asyncio.gather(*(box.open(Deadline.after(10)) for box in boxes))
         with store.session() as db:
             found = db.execute("SELECT number, name, length(sha256) FROM migrations ORDER BY number").fetchall()
-        assert found == [(1, "0001_tables.sql", 64), (2, "0002_renewal.sql", 64)]
+        assert found == [(1, "0001_tables.sql", 64), (2, "0002_renewal.sql", 64), (3, "0003_changes.sql", 64)]
 
     @pytest.mark.parametrize(
         ("change", "why"),

@@ -15,6 +15,7 @@ from agentbox.adapters.memory.embedder import DIMS, NAME, Lazy, check_model, fin
 from agentbox.adapters.memory.pg import rows, search
 from agentbox.adapters.memory.pg.rows import LIVE
 from agentbox.adapters.memory.pg.schema import MIGRATIONS, with_vector
+from agentbox.adapters.memory.pg.words import Words, prune
 from agentbox.adapters.memory.rows import COLUMNS, Draft, Quotas, entry_of
 from agentbox.adapters.postgres import Connection, Postgres, row
 from agentbox.adapters.postgres import rows as select
@@ -36,6 +37,7 @@ class ExternalPgMemory(Adapter):
         self._quotas = Quotas(
             int(cfg.option("namespace_size", 256 << 20)), int(cfg.option("namespace_entries", 50_000))
         )
+        self._words = Words()
         self._embedder: Lazy | None = None
         self._model_id = ""  # of the vectors that are stored
         self._known = False  # the embedder was loaded, and made those vectors
@@ -105,7 +107,7 @@ class ExternalPgMemory(Adapter):
             words=rows.folded(query), vector=None if vector is None else rows.vector_text(vector),
             namespaces=tuple(namespaces), limit=limit, mode=mode, conditions=filters.parse(flt), min_cosine=min_cosine,
         )  # fmt: skip
-        return await self._db.run(lambda db: search.search(db, embedder, asked))
+        return await self._db.run(lambda db: search.search(db, embedder, self._words, asked))
 
     async def delete(self, key: str, *, namespace: str = "default") -> bool:
         self._open()
@@ -155,6 +157,7 @@ class ExternalPgMemory(Adapter):
     async def _forget(self) -> None:
         for namespace in await self._db.repeatable(rows.expired_namespaces):
             await self._db.run(partial(rows.sweep, namespace=namespace))
+        await self._db.run(prune)
 
     async def _load(self, lazy: Lazy) -> Embedder:
         """The embedder, which made the vectors that are stored. Raises ModelMismatch, EmbeddingError."""

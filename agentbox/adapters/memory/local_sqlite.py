@@ -19,6 +19,7 @@ from agentbox.adapters.memory.embedder import DIMS, NAME, Lazy, check_model, fin
 from agentbox.adapters.memory.nearest import Vectors
 from agentbox.adapters.memory.rows import COLUMNS, LIVE, Draft, Quotas, entry_of
 from agentbox.adapters.memory.schema import MIGRATIONS
+from agentbox.adapters.memory.words import Words
 from agentbox.adapters.sqlite import Database, closed, row
 from agentbox.adapters.sqlite import rows as select
 from agentbox.adapters.text import check_range, check_text, cursor_of, key_of
@@ -44,6 +45,7 @@ class LocalSqliteMemory(Adapter):
         self._damaged = DamagedRows("memory.db")
         self._embedder: Lazy | None = None
         self._vectors = Vectors(DIMS)
+        self._words = Words()
         self._model_id = ""  # of the vectors that are stored
         self._known = False  # the embedder was loaded, and made those vectors
         self._swept = 0  # milliseconds since 1970
@@ -113,7 +115,7 @@ class LocalSqliteMemory(Adapter):
         """In `text` only entries that hold a word of the query are hits; in the others every entry with a vector can be."""
         lazy = self._open()
         checks.check_search(query, namespaces, limit, mode, min_cosine)
-        embedder, vectors = await self._load(lazy), self._vectors
+        embedder, vectors, words = await self._load(lazy), self._vectors, self._words
         vector = await vector_of(embedder, query)
         asked = search.Question(
             words=search.words_of(query), vector=vector, namespaces=tuple(namespaces), limit=limit,
@@ -122,7 +124,7 @@ class LocalSqliteMemory(Adapter):
 
         def job(db: apsw.Connection) -> tuple[Hit, ...]:
             rows.check_maker(db, embedder)
-            return search.search(db, vectors, asked)
+            return search.search(db, vectors, words, asked)
 
         return await self._db.read(job)
 

@@ -49,7 +49,8 @@ class Vectors:
         self._lock = threading.Lock()
 
     def near(self, db: apsw.Connection, vector: bytes, namespaces: Sequence[str], most: int) -> Near | None:
-        """About `most` candidates. None when there are too many vectors to hold, or another reader is ahead of this snapshot."""
+        """About `most` candidates; at least these. None when there are too many vectors to hold, or another reader is ahead
+        of this snapshot."""
         import numpy as np
 
         with self._lock:
@@ -66,7 +67,11 @@ class Vectors:
         if cut <= 0:
             return Near(entries.tolist(), -2.0)
         order = np.argpartition(cosines, cut)
-        return Near(entries[order[cut:]].tolist(), float(cosines[order[cut]]) + SLACK)
+        last = float(cosines[order[cut]])
+        close = np.flatnonzero(cosines > last - 2 * SLACK)  # any of them may be measured as the last one
+        if len(close) <= 2 * most:
+            return Near(entries[close].tolist(), last - SLACK)
+        return Near(entries[order[cut:]].tolist(), last + SLACK)
 
     def _as_of(self, db: apsw.Connection) -> _Held | None:
         """What this snapshot has, read from it where it is not held yet."""

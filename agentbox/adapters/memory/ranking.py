@@ -1,11 +1,13 @@
 """How two ranked lists become one (reciprocal rank fusion, Cormack, Clarke and Buettcher 2009, k = 60), and scores."""
 
+import math
 from collections.abc import Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
 K = 60
 LEAST_DEPTH = 50
+WEIGHED = 64  # words of a query, the rarest: the rest finds entries, and adds nothing to their score
 
 
 def depth(limit: int) -> int:
@@ -25,3 +27,8 @@ def fuse(by_vector: Sequence[T], by_text: Sequence[T]) -> dict[T, float]:
 def text_score(bm25: float) -> float:
     """BM25 brought into 0..1."""
     return bm25 / (1 + bm25)
+
+
+def inverse_frequency(total: int, having: int) -> float:
+    """How rare a word is that so many of all entries have; above 0."""
+    return math.log(1 + (max(total, having) - having + 0.5) / (having + 0.5))

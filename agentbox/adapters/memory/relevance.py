@@ -3,7 +3,6 @@
 FTS5's own `bm25` counts over the whole store, so that its values tell which words other namespaces hold.
 """
 
-import math
 import struct
 from collections.abc import Sequence
 from typing import Any, Final
@@ -11,17 +10,21 @@ from typing import Any, Final
 import apsw
 
 NAME: Final = "relevance"
+OCCURRENCES: Final = "occurrences"
 _K1, _B = 1.2, 0.75
+SCALE: Final = _K1 + 1
 
 
 def register(db: apsw.Connection) -> None:
-    """Makes `relevance(table, length, weights)` known: `length` is the entry's, the mean being 1; `weights` is one of `packed`."""
+    """Makes `relevance(table, length, weights)` known: `length` is the entry's, the mean being 1; `weights` is one of `packed`.
+    And `occurrences(table)`: how often an entry has the first word of the query."""
     db.register_fts5_function(NAME, _relevance)
+    db.register_fts5_function(OCCURRENCES, _occurrences)
 
 
-def inverse_frequency(total: int, having: int) -> float:
-    """How rare a word is that so many of all entries have; above 0."""
-    return math.log(1 + (max(total, having) - having + 0.5) / (having + 0.5))
+def gain(weight: float, occurrences: Any, length: Any) -> Any:
+    """What a word adds to the score of entries: the sum of these is what `relevance` gives, but for its last factor."""
+    return weight * occurrences / (occurrences + _K1 * (1 - _B + _B * length))
 
 
 def packed(weights: Sequence[float]) -> bytes:
@@ -37,4 +40,8 @@ def _relevance(api: apsw.FTS5ExtensionApi, *given: Any) -> float:
     for phrase, weight in known:
         if n := len(offsets(phrase, 0)):
             found += weight * n / (n + base)
-    return found * (_K1 + 1)
+    return found * SCALE
+
+
+def _occurrences(api: apsw.FTS5ExtensionApi, *_given: Any) -> int:
+    return len(api.phrase_column_offsets(0, 0))

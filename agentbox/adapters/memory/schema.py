@@ -40,4 +40,16 @@ MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE renewal (id INTEGER PRIMARY KEY CHECK (id = 0), model_id TEXT NOT NULL, after INTEGER NOT NULL) STRICT;
     """,
+    # Which entries were written and removed last, one number each without a gap, for a process that holds their words.
+    """
+    CREATE TABLE changes (stamp INTEGER PRIMARY KEY, entry INTEGER NOT NULL) STRICT;
+    CREATE TRIGGER entries_inserted AFTER INSERT ON entries BEGIN
+        INSERT INTO changes (entry) VALUES (new.id);
+        DELETE FROM changes WHERE stamp <= (SELECT max(stamp) FROM changes) - 10000;
+    END;
+    CREATE TRIGGER entries_deleted AFTER DELETE ON entries BEGIN
+        INSERT INTO changes (entry) VALUES (old.id);
+        DELETE FROM changes WHERE stamp <= (SELECT max(stamp) FROM changes) - 10000;
+    END;
+    """,
 )

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,12 +12,12 @@ from agentbox.adapters.memory import relevance
 from agentbox.adapters.memory.contract import Hit
 from agentbox.adapters.memory.filters import Condition
 from agentbox.adapters.memory.nearest import Vectors
-from agentbox.adapters.memory.ranking import depth, fuse, text_score
+from agentbox.adapters.memory.ranking import WEIGHED, depth, fuse, inverse_frequency, text_score
 from agentbox.adapters.memory.rows import COLUMNS, LIVE, entry_of, typed
+from agentbox.adapters.memory.words import Words, counts
 from agentbox.adapters.sqlite import row, rows
 
 _WORD = re.compile(r"\w+")
-_WEIGHED = 64  # words of a query, the rarest: the rest finds entries, and adds nothing to their score
 _COMPARE = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 
@@ -50,11 +50,11 @@ def words_of(query: str) -> tuple[str, ...]:
     return tuple(f'"{word}"' for word in dict.fromkeys(_WORD.findall(query)))
 
 
-def search(db: apsw.Connection, vectors: Vectors, asked: Question) -> tuple[Hit, ...]:
+def search(db: apsw.Connection, vectors: Vectors, words: Words, asked: Question) -> tuple[Hit, ...]:
     """The best hits, by score and then by key."""
     most = asked.limit if asked.mode != "hybrid" else depth(asked.limit)
     by_vector = [] if asked.mode == "text" else _by_vector(db, vectors, asked, most)
-    by_text = [] if asked.mode == "vector" else _by_text(db, asked, most)
+    by_text = [] if asked.mode == "vector" else _by_text(db, words, asked, most)
     if asked.mode == "hybrid":
         scores = fuse([one.id for one in by_vector], [one.id for one in by_text])
     elif asked.mode == "vector":
@@ -104,7 +104,7 @@ def _by_vector(db: apsw.Connection, vectors: Vectors, asked: Question, most: int
     """Best first, the value is the cosine. Each vector that the filter keeps is compared, or is known to be no nearer."""
     if asked.vector is None:
         return []
-    for wide in (4 * most, 32 * most):
+    for wide in (most, 4 * most, 32 * most):
         near = vectors.near(db, asked.vector, asked.namespaces, wide)
         if near is None:
             break
@@ -118,28 +118,59 @@ def _by_vector(db: apsw.Connection, vectors: Vectors, asked: Question, most: int
 def _measured(db: apsw.Connection, asked: Question, most: int, among: list[int] | None) -> list[_Found]:
     """The nearest of those entries, or of all, as sqlite-vec measures them."""
     where, values = where_of(asked)
-    if among is not None:
-        where += " AND e.id IN (SELECT value FROM json_each(?))"
-        values.append(json.dumps(among))
+    some, chosen = "", []
+    if among is not None:  # CROSS JOIN: else SQLite walks through the whole namespace
+        some, chosen = "json_each(?) one CROSS JOIN ", [json.dumps(among)]
+        where = f"e.id = one.value AND {where}"
     if asked.min_cosine is not None:
         where += " AND cosine >= ?"
         values.append(asked.min_cosine)
     sql = f"""
         SELECT e.id, e.key, e.namespace, 1 - vec_distance_cosine(v.vector, ?) AS cosine
-        FROM entries e JOIN vectors v ON v.entry = e.id
+        FROM {some}entries e JOIN vectors v ON v.entry = e.id
         WHERE {where} ORDER BY cosine DESC, e.key, e.namespace LIMIT ?"""
-    return [_Found(*one) for one in rows(db, sql, (asked.vector, *values, most))]
+    return [_Found(*one) for one in rows(db, sql, (asked.vector, *chosen, *values, most))]
 
 
-def _by_text(db: apsw.Connection, asked: Question, most: int) -> list[_Found]:
+def _by_text(db: apsw.Connection, words: Words, asked: Question, most: int) -> list[_Found]:
     """Best first. What other namespaces hold moves no value."""
-    marks = ", ".join("?" for _ in asked.namespaces)
-    sql = f"SELECT coalesce(sum(entries), 0), coalesce(sum(bytes), 0) FROM namespaces WHERE name IN ({marks})"
-    total, size = rows(db, sql, asked.namespaces)[0]
+    ranked = words.ranked(db, asked.words, asked.namespaces, asked.now) if asked.words else None
+    if ranked is None:
+        return _by_text_in_sql(db, asked, most)
+    if asked.conditions:
+        ranked = ranked.among(_satisfying(db, asked))
+    for wide in (most, 32 * most, len(ranked.entries)):
+        found = _named(db, asked, ranked.best(wide), most)
+        if len(found) == most or wide >= len(ranked.entries):
+            break
+    return found
+
+
+def _satisfying(db: apsw.Connection, asked: Question) -> list[int]:
+    where, values = where_of(asked)
+    return [number for (number,) in rows(db, f"SELECT e.id FROM entries e WHERE {where}", values)]
+
+
+def _named(db: apsw.Connection, asked: Question, scores: Mapping[int, float], most: int) -> list[_Found]:
+    """The best of those entries; the smaller key comes first among equals."""
+    sql = (
+        f"SELECT e.id, e.key, e.namespace FROM entries e WHERE e.id IN (SELECT value FROM json_each(?)){_least(asked)}"
+    )
+    least = [] if asked.min_cosine is None or asked.vector is None else [asked.vector, asked.min_cosine]
+    found = [
+        _Found(number, key, namespace, scores[number])
+        for number, key, namespace in rows(db, sql, (json.dumps(list(scores)), *least))
+    ]
+    return sorted(found, key=lambda one: (-one.value, one.key, one.namespace))[:most]
+
+
+def _by_text_in_sql(db: apsw.Connection, asked: Question, most: int) -> list[_Found]:
+    """The same, entry by entry."""
+    total, size = counts(db, asked.namespaces)
     counted = sorted((number, word) for word in asked.words if (number := _having(db, asked, word)))
     if not counted:
         return []
-    weights = [relevance.inverse_frequency(total, number) for number, _ in counted[:_WEIGHED]]
+    weights = [inverse_frequency(total, number) for number, _ in counted[:WEIGHED]]
     words = " OR ".join(word for _, word in counted)
     where, values = where_of(asked)
     sql = f"""

@@ -43,7 +43,24 @@ RENEWAL = Migration(
     ALTER TABLE model ADD COLUMN files text NOT NULL DEFAULT '';
     """,
 )
-MIGRATIONS = (TABLES, RENEWAL)
+# Which entries were written and removed, and by which transaction, for a box that holds their words: what is visible now and was not
+# in a snapshot is what was committed since, in whatever order. `pruned` says below which transaction some are missing.
+CHANGES = Migration(
+    "0003_changes.sql",
+    """
+    CREATE TABLE changes (at xid8 NOT NULL DEFAULT pg_current_xact_id(), entry bigint NOT NULL);
+    CREATE INDEX changes_at ON changes (at);
+    CREATE TABLE pruned (id integer PRIMARY KEY CHECK (id = 0), before xid8 NOT NULL);
+    INSERT INTO pruned VALUES (0, '0');
+    CREATE FUNCTION record_changes() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS
+        'BEGIN INSERT INTO changes (entry) SELECT id FROM changed; RETURN NULL; END';
+    CREATE TRIGGER entries_inserted AFTER INSERT ON entries REFERENCING NEW TABLE AS changed
+        FOR EACH STATEMENT EXECUTE FUNCTION record_changes();
+    CREATE TRIGGER entries_deleted AFTER DELETE ON entries REFERENCING OLD TABLE AS changed
+        FOR EACH STATEMENT EXECUTE FUNCTION record_changes();
+    """,
+)
+MIGRATIONS = (TABLES, RENEWAL, CHANGES)
 
 
 async def with_vector(db: Connection) -> str:

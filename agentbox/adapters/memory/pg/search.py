@@ -1,6 +1,6 @@
 """Finding entries: near ones by HNSW, exactly where there are few or where a filter leaves the graph short; words by rank."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ from agentbox.adapters.memory.contract import Embedder, Hit
 from agentbox.adapters.memory.embedder import check_model
 from agentbox.adapters.memory.filters import Condition
 from agentbox.adapters.memory.pg.rows import LIVE
+from agentbox.adapters.memory.pg.words import Words
 from agentbox.adapters.memory.ranking import depth, fuse, text_score
 from agentbox.adapters.memory.rows import COLUMNS, entry_of, typed
 from agentbox.adapters.postgres import Connection, row, rows
@@ -48,11 +49,12 @@ class Found:
     value: float
 
 
-async def search(db: Connection, embedder: Embedder, asked: Question) -> tuple[Hit, ...]:
-    """The best hits, by score and then by key. Raises ModelMismatch when another model made the vectors."""
+async def search(db: Connection, embedder: Embedder, words: Words, asked: Question) -> tuple[Hit, ...]:
+    """The best hits, by score and then by key, as of one snapshot. Raises ModelMismatch when another model made the vectors."""
+    await db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     most = asked.limit if asked.mode != "hybrid" else depth(asked.limit)
+    by_text = [] if asked.mode == "vector" else await _by_text(db, words, asked, most)  # first: it takes the snapshot
     by_vector = [] if asked.mode == "text" else await _by_vector(db, asked, most)
-    by_text = [] if asked.mode == "vector" else await _by_text(db, asked, most)
     if asked.mode == "hybrid":
         scores = fuse([one.id for one in by_vector], [one.id for one in by_text])
     elif asked.mode == "vector":
@@ -123,20 +125,52 @@ async def _nearest(db: Connection, asked: Question, most: int, plus: str) -> lis
     return [Found(*one) for one in await rows(db, sql, (asked.vector, *values, asked.vector, most))]
 
 
-async def _by_text(db: Connection, asked: Question, most: int) -> list[Found]:
+async def _by_text(db: Connection, words: Words, asked: Question, most: int) -> list[Found]:
     """Best first. The value takes the place of BM25: for each word PostgreSQL's cover density rank (`ts_rank_cd`)
     times how rare the word is."""
     if not asked.words:
         return []
+    ranked = await words.ranked(db, asked.words, asked.namespaces)
+    if ranked is None:
+        return await _by_text_in_sql(db, asked, most)
+    if asked.conditions:
+        where, values = _where(asked)
+        ranked = ranked.among(
+            [number for (number,) in await rows(db, f"SELECT e.id FROM entries e WHERE {where}", values)]
+        )
+    found: list[Found] = []
+    for wide in (most, 32 * most, len(ranked.entries)):
+        found = await _named(db, asked, ranked.best(wide), most)
+        if len(found) == most or wide >= len(ranked.entries):
+            break
+    return found
+
+
+async def _named(db: Connection, asked: Question, scores: Mapping[int, float], most: int) -> list[Found]:
+    """The best of those entries; the smaller key comes first among equals."""
+    where, values = _least(asked)
+    sql = f"SELECT e.id, e.key, e.namespace FROM entries e WHERE e.id = ANY(%s){where}"
+    found = [
+        Found(number, key, space, scores[number]) for number, key, space in await rows(db, sql, (list(scores), *values))
+    ]
+    return sorted(found, key=lambda one: (-one.value, one.key, one.namespace))[:most]
+
+
+def _least(asked: Question) -> tuple[str, list[Any]]:
+    if asked.min_cosine is None or asked.vector is None:
+        return "", []
+    return " AND 1 - (e.vector <=> %s::vector) >= %s", [asked.vector, asked.min_cosine]
+
+
+async def _by_text_in_sql(db: Connection, asked: Question, most: int) -> list[Found]:
+    """Much the same, entry by entry; a common word is not counted to its end."""
     where, values = _where(asked)
     spaces = list(asked.namespaces)
-    if asked.min_cosine is not None and asked.vector is not None:
-        where += " AND 1 - (e.vector <=> %s::vector) >= %s"
-        values += [asked.vector, asked.min_cosine]
+    also, least = _least(asked)
     sql = f"""WITH asked AS MATERIALIZED ({_ASKED}), whole AS MATERIALIZED (SELECT string_agg(q::text, ' | ')::tsquery AS q FROM asked)
         SELECT e.id, e.key, e.namespace, (SELECT sum(idf * ts_rank_cd(e.words, a.q)) FROM asked a) AS best
-        FROM entries e, whole WHERE e.words @@ whole.q AND {where} ORDER BY best DESC, e.key, e.namespace LIMIT %s"""
-    return [Found(*one) for one in await rows(db, sql, (asked.words, spaces, spaces, *values, most))]
+        FROM entries e, whole WHERE e.words @@ whole.q AND {where}{also} ORDER BY best DESC, e.key, e.namespace LIMIT %s"""
+    return [Found(*one) for one in await rows(db, sql, (asked.words, spaces, spaces, *values, *least, most))]
 
 
 async def _hits(
