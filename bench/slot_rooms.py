@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests/tools"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/peers"))
 
 from postgres_server import PostgresServer, running

@@ -1,15 +1,16 @@
 """Fixtures of the end-to-end stories: real boxes, each with a name and ports of its own, removed at the end.
 
-A story that did not run has not been told: a skip is an error here.
+A story that did not run has not been told: a skip is an error here, unless the machine lacks what the story needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 from desk import Desk
+from skipping import no_other_skip
 from told import PAGE, Told
 
 NAME = "agentbox-e2e"
@@ -17,14 +18,14 @@ PORT = 29090
 MakeDesk = Callable[..., Desk]
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Turns a skip into a failure."""
-    outcome = yield
-    report = outcome.get_result()
-    if report.skipped:
-        report.outcome = "failed"
-        report.longrepr = f"skipped in the end-to-end stories: {report.longrepr}"
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turns a skip into a failure, unless the machine lacks what the test needs."""
+    report = yield
+    no_other_skip(report, "the end-to-end stories")
+    return report
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

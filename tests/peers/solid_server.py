@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import httpx
+from npm_tools import NPM
 
 from agentbox.testing.ports import free_port
 
@@ -26,13 +27,13 @@ _START_SECONDS = 90
 
 @cache
 def install() -> None:
-    """Installs it once for each state of the lock; runs of several suites wait for each other. Fails without npm."""
+    """Installs it once for each state of the lock; runs of several suites wait for each other."""
     stamp, lock = MODULES / ".lock", (HERE / "package-lock.json").read_text()
     with (HERE / "package-lock.json").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         if stamp.exists() and stamp.read_text() == lock:
             return
-        argv = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+        argv = [*NPM, "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
         done = subprocess.run(argv, cwd=HERE, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         stamp.write_text(lock)

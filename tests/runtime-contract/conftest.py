@@ -1,4 +1,5 @@
-"""Fixtures of the runtime contract. A skip is an error here: what does not run has not been shown.
+"""Fixtures of the runtime contract. A skip is an error here, unless the machine lacks what the test
+needs: what does not run has not been shown.
 
 Engines: docker (column D) and process (column H). The podman column (P) of the table comes later.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -17,20 +18,21 @@ from harness.container import DockerBox
 from harness.images import Images, built_images
 from harness.pool import Pool
 from harness.process import ProcessBox
+from skipping import no_other_skip
 
 ENGINES = ("docker", "process")
 LOCK = Path(tempfile.gettempdir()) / "agentbox-runtime-contract.lock"
 READ_ONLY = ("running_docker", "running_process", "running")
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Turns a skip into a failure."""
-    outcome = yield
-    report = outcome.get_result()
-    if report.skipped:
-        report.outcome = "failed"
-        report.longrepr = f"skipped in the runtime contract: {report.longrepr}"
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turns a skip into a failure, unless the machine lacks what the test needs."""
+    report = yield
+    no_other_skip(report, "the runtime contract")
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

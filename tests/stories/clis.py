@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from npm_tools import NPM
+
 from agentbox.settings import HostPaths
 from agentbox.testing.model_forms import Said, Use
 from agentbox.testing.model_server import turns
@@ -85,11 +87,11 @@ CODEX = Agent(
 
 
 def installed() -> Path:
-    """The folder `node_modules` with both, fetched once by the machine's own npm. Raises CalledProcessError."""
+    """The folder `node_modules` with both, fetched once by npm. Raises CalledProcessError."""
     folder = HostPaths.of_this_user().cache / "stories"
     if not all(list((folder / "node_modules").glob(agent.program)) for agent in (CLAUDE, CODEX)):
         folder.mkdir(parents=True, exist_ok=True)
-        words = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
+        words = [*NPM, "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
         subprocess.run(words, check=True, timeout=600)
     return folder / "node_modules"
 

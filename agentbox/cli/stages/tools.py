@@ -13,7 +13,7 @@ from agentbox.settings import HostPaths
 
 # program -> Debian package; each is a peer that a suite runs for real.
 _TOOLS = {
-    "npm": "npm",
+    "node": "nodejs",
     "promtool": "prometheus",
     "curl": "curl",
     "openssl": "openssl",
