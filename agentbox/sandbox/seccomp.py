@@ -94,6 +94,7 @@ OF_A_PATH: Final = (
 )
 _SIGCHLD = 17  # asm-generic/signal.h
 FORKS: Final = ("fork", "vfork")  # and `clone`
+WATCHES: Final = ("inotify_init", "inotify_init1")  # what they keep for who does not read is memory of no process
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -112,7 +113,7 @@ def build(machine: Machine, *, network: bool, forks: bool = True) -> bytes:
     asked, done = bpf.leave(bpf.NOTIFY), bpf.leave(bpf.fail(0))
     allow = bpf.leave(bpf.ALLOW)
     rules = {
-        **dict.fromkeys((*REFUSED, *UNKNOWN, *OF_A_PATH, "socketpair", *(() if network else NETWORK), *(FORKS if forks else ())), asked),
+        **dict.fromkeys((*REFUSED, *UNKNOWN, *OF_A_PATH, *WATCHES, "socketpair", *(() if network else NETWORK), *(FORKS if forks else ())), asked),
         **dict.fromkeys(BY_REFERENCE, bpf.leave(bpf.fail(errno.EINVAL))),
         **{call: on_oneself(call, asked) for call in ON_ONESELF},
         **{call: (*bpf.argument(at), *bpf.when_any_bit(FASTOPEN, asked)) for call, at in SENDING.items()},

@@ -56,12 +56,12 @@ def used(folder: str, processes: Iterable[int] = ()) -> Used:
             _walk(top, found)
         finally:
             os.close(top)
-    open_now = [(path, target) for pid in processes for path, target in _descriptors(pid)]
+    open_now = descriptors(processes)
     sockets = [path for path, target in open_now if target.startswith("socket:")]
-    found.under_way = any(map(_carries, sockets))
+    found.under_way = any(map(carries, sockets))
     for temporary, row in _deleted(folder, open_now):
         found.add(row, temporary=temporary)
-    found.under_way = found.under_way or any(map(_carries, sockets))  # what was sent away between the two
+    found.under_way = found.under_way or any(map(carries, sockets))  # what was sent away between the two
     return found
 
 
@@ -143,8 +143,12 @@ def _deleted(folder: str, open_now: Iterable[tuple[str, str]]) -> Iterator[tuple
                     yield target[len(folder) + 1 :].partition("/")[0] in TEMPORARY, row
 
 
+def descriptors(processes: Iterable[int]) -> list[tuple[str, str]]:
+    """The path of each descriptor that these processes have, and what it is open on."""
+    return [found for pid in processes for found in _descriptors(pid)]
+
+
 def _descriptors(pid: int) -> Iterator[tuple[str, str]]:
-    """Each, and what it is open on."""
     with contextlib.suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
             path = f"/proc/{pid}/fd/{name}"
@@ -152,7 +156,7 @@ def _descriptors(pid: int) -> Iterator[tuple[str, str]]:
                 yield path, os.readlink(path)  # noqa: PTH115
 
 
-def _carries(path: str) -> bool:
+def carries(path: str) -> bool:
     """Whether descriptors wait in that socket (proc(5), `fdinfo`; Linux 5.19 and later say it)."""
     with contextlib.suppress(OSError), open(path.replace("/fd/", "/fdinfo/"), "rb") as stream:  # noqa: PTH123
         return any(line.startswith(_WAITING) and line.strip() != _WAITING + b"\t0" for line in stream)

@@ -20,6 +20,7 @@ from agentbox.sandbox.answers.paths import Paths
 from agentbox.sandbox.answers.ports import Ports
 from agentbox.sandbox.answers.scheduling import Scheduling
 from agentbox.sandbox.answers.sockets import Sockets
+from agentbox.sandbox.answers.watching import Watching
 from agentbox.sandbox.box_tasks import BoxShare
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.spec import Denials
@@ -51,6 +52,7 @@ class Desk:
         self._ready.register(listener.fileno(), select.EPOLLIN)
         self._handlers: dict[str, Handler] = dict.fromkeys((*seccomp.FORKS, "clone"), Forks(listener, pids, share).fork)
         self._handlers["mmap"] = SharedMappings(listener, memory).map
+        self._handlers |= dict.fromkeys(seccomp.WATCHES, Watching(listener, memory).make)
         self._handlers["rt_sigaction"] = Handlers(listener).install
         scheduling = Scheduling(listener)
         self._handlers |= {"sched_setscheduler": scheduling.policy, "sched_setparam": scheduling.priority}
