@@ -14,6 +14,7 @@ from agentbox.manifest.patterns.globs import is_glob
 from agentbox.manifest.patterns.hosts import PortPattern
 from agentbox.manifest.policy import Bindings, Policy
 from agentbox.manifest.policy import Grant as PolicyGrant
+from agentbox.sandbox.always import ALWAYS
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.landlock import Grant
 from agentbox.sandbox.opening import SYSTEM, within
@@ -22,16 +23,6 @@ _LETTERS: Final[Mapping[tuple[str, str], str]] = {
     ("fs", "read"): "rl", ("fs", "write"): "wm", ("exec", "run"): "rx",  # the kernel reads what it runs
 }  # fmt: skip
 
-# What a program needs to start at all, whatever its policy: its libraries and loader, names of users and zones, the
-# devices that hold nothing, and the kernel's own tables. Landlock itself closes what /proc shows of strangers.
-ALWAYS: Final = (
-    *(Grant(path, "rl") for path in ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/proc")),
-    *(Grant(path, "rl") for path in ("/usr/share/zoneinfo", "/etc/ssl", "/sys/devices/system", "/sys/fs/cgroup")),
-    *(Grant(path, "rx", below=False) for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")),
-    *(Grant(path, "r", below=False) for path in ("/etc/ld.so.cache", "/etc/nsswitch.conf", "/etc/localtime")),
-    *(Grant(path, "r", below=False) for path in ("/etc/passwd", "/etc/group", "/etc/hosts")),
-    *(Grant(f"/dev/{name}", "rwd", below=False) for name in ("null", "zero", "full", "random", "urandom")),
-)
 TOOLCHAIN: Final = SYSTEM
 SHARED_MEMORY: Final = Grant("/dev/shm", "rwm")  # by name, never listed
 _ANYWHERE: Final = HostPattern.parse("*:*")

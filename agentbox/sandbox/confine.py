@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from agentbox import kernel
-from agentbox.sandbox import landlock, seccomp
+from agentbox.sandbox import landlock, preopened, seccomp
 from agentbox.sandbox.landlock import Grant
 from agentbox.sandbox.opening import Boundary
 
@@ -70,7 +70,9 @@ def missing(known: int) -> dict[str, str]:
 
 
 def prepare() -> None:
-    """Makes the usual filter ahead, so that the forks of this process have it. Raises OSError where there is none."""
+    """Makes the usual filter and opens the system's paths ahead, so that the forks of this process have them. Raises OSError
+    where there is no filter."""
+    preopened.of_system()
     for forks in (True, False):  # named as `apply` names it, or the cache has another key
         seccomp.build(seccomp.of_this_machine(), network=False, forks=forks)
 
@@ -115,7 +117,8 @@ def apply(confinement: Confinement, known: int | None = None, *, forks: bool = T
     network = confinement.ports is None
     if abi:
         # Whatever it may reach the reaper reaches for it: the kernel lets no connection of its own through.
-        landlock.restrict(confinement.grants, None if network else (), abi, None, confinement.boundary)
+        ports = None if network else ()
+        landlock.restrict(confinement.grants, ports, abi, None, confinement.boundary, preopened.of_system())
     # Root's would set the clock, the network's interfaces, the limits and the turns of all. The one that is left opens
     # files of others, where Landlock lets it. In a container there is none.
     kernel.keep_capabilities(kernel.DAC_OVERRIDE)

@@ -10,9 +10,13 @@ import os
 import struct
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentbox.sandbox.opening import UNBOUNDED, Boundary, Opener
+from agentbox.sandbox.opening import UNBOUNDED, Boundary, Opener, Place
+
+if TYPE_CHECKING:
+    from agentbox.sandbox.preopened import Preopened
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _ASK_VERSION = 1
@@ -64,11 +68,11 @@ def abi() -> int:
 
 def restrict(
     grants: Iterable[Grant], ports: Iterable[int] | None, known: int, binds: Iterable[int] | None = None,
-    boundary: Boundary = UNBOUNDED,
+    boundary: Boundary = UNBOUNDED, ahead: "Preopened | None" = None,
 ) -> None:  # fmt: skip
     """Confines this process and all that descend from it, for good. Arguments as for `ruleset`. Needs no_new_privs. Raises
     OSError."""
-    made = ruleset(grants, ports, known, binds, boundary)
+    made = ruleset(grants, ports, known, binds, boundary, ahead)
     try:
         _call(_RESTRICT, made, 0)
     finally:
@@ -77,14 +81,14 @@ def restrict(
 
 def ruleset(
     grants: Iterable[Grant], ports: Iterable[int] | None, known: int, binds: Iterable[int] | None = None,
-    boundary: Boundary = UNBOUNDED,
+    boundary: Boundary = UNBOUNDED, ahead: "Preopened | None" = None,
 ) -> int:  # fmt: skip
     """A descriptor of rules that are in force nowhere yet. A granted path that is not there grants nothing; one that leads
     over a link that an agent may have made, or past the boundary, ends it.
 
     `ports`: those that TCP may connect to; None leaves connecting alone, and binding where `binds` is None too. `binds`:
     those that it may bind, 0 for any that the kernel hands out. `known`: the ABI to use, of which at least 1 must be there.
-    Raises OSError.
+    `ahead`: what need not be opened again. Raises OSError.
     """
     files = _files(known)
     net = (_CONNECT if ports is not None else 0) | (_BIND if (ports, binds) != (None, None) else 0)
@@ -93,9 +97,14 @@ def ruleset(
     attributes = struct.pack("=QQQ", files, net, scopes)[: 24 if scopes else 16 if known >= PORTS_SINCE else 8]
     made = _call(_CREATE, attributes, len(attributes), 0)
     try:
+        fitting = ahead if ahead is not None and ahead.fits(boundary) else None
         with Opener(boundary) as opener:
             for grant in grants:
-                _allow(made, grant, files, opener)
+                with suppress(
+                    FileNotFoundError, NotADirectoryError, PermissionError
+                ):  # what we cannot see the agent cannot either
+                    place = fitting.place(grant.path) if fitting else None
+                    _allow(made, grant, files, opener.checked(grant.path, place) if place else opener.open(grant.path))
         for right, named in ((_CONNECT, ports), (_BIND, binds)) if net else ():
             for port in named or ():
                 _call(_ADD, made, _RULE_PORT, struct.pack("=QQ", right, port), 0)
@@ -110,16 +119,16 @@ def _files(known: int) -> int:
     return (1 << highest) - 1
 
 
-def _allow(made: int, grant: Grant, handled: int, opener: Opener) -> None:
-    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # what we cannot see the agent cannot either
-        place = opener.open(grant.path)
-        if place.is_folder and not grant.below:
-            return
-        wanted = 0
-        for letter in grant.letters:
-            wanted |= RIGHTS[letter]
-        if wanted := wanted & handled & (-1 if place.is_folder else _ON_FILES):
-            _call(_ADD, made, _RULE_PATH, struct.pack("=Qi", wanted, place.descriptor), 0)
+def _allow(made: int, grant: Grant, handled: int, place: Place) -> None:
+    if place.is_folder and not grant.below:
+        return
+    if wanted := _rights(grant.letters) & handled & (-1 if place.is_folder else _ON_FILES):
+        _call(_ADD, made, _RULE_PATH, struct.pack("=Qi", wanted, place.descriptor), 0)
+
+
+@cache
+def _rights(letters: str) -> int:
+    return sum(RIGHTS[letter] for letter in set(letters))
 
 
 def _call(number: int, *arguments: bytes | int | None) -> int:

@@ -96,12 +96,11 @@ class Launcher:
             return False
         if not data:
             return False
-        bounds = Bounds(**json.loads(data))
-        if not self.trees:
-            self.next_look = time.monotonic() + self.watchdog.pause
         try:
             pid = self.spare.give(fds)
-            self.trees[pid] = bounds
+            if not self.trees:
+                self.next_look = time.monotonic() + self.watchdog.pause
+            self.trees[pid] = bounds = Bounds(**json.loads(data))
             self.box.claim(pid)
         except BlockingIOError:  # no process left: the host learns it from the control socket, which closes unanswered
             return True

@@ -11,12 +11,13 @@ import resource
 import signal
 import socket
 from collections.abc import Mapping
-from pathlib import Path
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from agentbox import kernel
-from agentbox.sandbox import confine, rehearsal
+from agentbox.sandbox import confine, preopened, rehearsal
 from agentbox.sandbox.answers import desk
+from agentbox.sandbox.opening import within
 from agentbox.sandbox.spec import Launch
 
 REPORT_FD = 3
@@ -82,6 +83,9 @@ def _prepare(report: int, handover: int) -> None:
     Stage.name = "privileges"
     kernel.forbid_new_privileges()
     os.umask(0o022)
+    Stage.name = "limits"
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _be_picked_first()
     Stage.name = "stdio"
     # Moved above both first: one may sit at the number that the other is about to take.
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HANDOVER_FD + 1) for fd in (report, handover)]
@@ -111,15 +115,17 @@ def _receive_order(orders: socket.socket) -> Launch:
 
 
 def _close_others() -> None:
-    os.closerange(_HANDOVER_FD + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    """But for what was opened ahead, which the exec closes."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    kept = [fd for fd in preopened.of_system().descriptors if _HANDOVER_FD < fd < most]
+    for below, above in pairwise((_HANDOVER_FD, *kept, most)):
+        os.closerange(below + 1, above)
 
 
 def apply_limits(launch: Launch) -> None:
     """Hard limits of each process of the tree but that of files; no process can raise them again."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     lower(resource.RLIMIT_DATA, launch.memory)
     lower(resource.RLIMIT_FSIZE, launch.file_size)
-    _be_picked_first()
 
 
 def lower(kind: int, value: int) -> None:
@@ -183,8 +189,8 @@ def _confine(launch: Launch, handover: socket.socket) -> dict[str, Any]:
 
 def _enter(launch: Launch) -> None:
     os.chdir(launch.cwd)
-    here = Path.cwd()  # what the kernel says after the fact: links are resolved
-    if not any(here.is_relative_to(root) for root in launch.roots):
+    here = os.getcwd()  # noqa: PTH109 - what the kernel says after the fact: links are resolved
+    if not any(within(here, root) for root in launch.roots):
         raise PermissionError(errno.EACCES, f"{here} is outside of the folders that an agent may start in")
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from agentbox.sandbox import leader, tree
 from agentbox.sandbox.answers import desk
 from agentbox.sandbox.answers.desk import Desk
+from agentbox.sandbox.answers.paths import Writable
 from agentbox.sandbox.box_tasks import BoxShare, BoxTasks
 from agentbox.sandbox.spec import Launch
 
@@ -53,15 +54,23 @@ class Newborn:
         far.close()
         os.close(writing)
 
-    def begin(self, line: bytes, launch: Launch, stdio: tuple[int, int, int], locks: int, box: BoxTasks) -> Born:
-        """Tells it what to be, `launch` as a line, and answers its calls until its exec. Raises NotBorn."""
-        share = BoxShare(box, launch.box_tasks)
-        answering = None
+    def tell(self, line: bytes, stdio: tuple[int, int, int]) -> None:
+        """What to be, a launch as a line: it goes on while the keeper reads that line itself."""
         try:
             leader.hand_order(self._near, line, stdio)
-            if launch.confinement is not None and (listener := desk.receive(self._near)) is not None:
-                answering = Desk(listener, launch.confinement, locks, launch.pids, launch.memory, share=share)
-        except OSError:  # it is gone, and its report says why, or else nobody could answer it
+        except OSError:  # it is gone, and its report says why, or cannot be told
+            tree.send_one(self.pid, signal.SIGKILL)
+
+    def begin(self, launch: Launch, locks: int, box: BoxTasks) -> Born:
+        """Answers the calls of one that was told, until its exec. Raises NotBorn."""
+        answering = None
+        try:
+            if (asked := launch.confinement) is not None:
+                writable = Writable(asked.grants, asked.boundary)
+                if (listener := desk.receive(self._near)) is not None:
+                    share = BoxShare(box, launch.box_tasks)
+                    answering = Desk(listener, asked, locks, launch.pids, launch.memory, share=share, writable=writable)
+        except OSError:  # nobody could answer it
             tree.send_one(self.pid, signal.SIGKILL)
         messages = [json.loads(line) for line in self._report(answering).splitlines()]
         self._near.close()

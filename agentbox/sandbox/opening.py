@@ -69,8 +69,9 @@ class Opener:
         self._closed: dict[Identity, str] = {}
         self._above: dict[Identity, str] = {}  # closed places and the folders that hold one
         self._own: set[Identity] = set()
+        self.followed: set[str] = set()  # folders of the links that were followed
         root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._root = self._known["/"] = Place(root, "/", True, _identity(os.fstat(root)), None)
+        self._root = self._known["/"] = Place(root, "/", True, identity(os.fstat(root)), None)
         try:
             self._survey()
         except BaseException:
@@ -91,7 +92,10 @@ class Opener:
     def open(self, path: str) -> Place:
         """What lies at an absolute path. Raises Refused for a link that is not followed, and for
         what is closed, holds or lies in a place that is; OSError for what is not there."""
-        found = self._walked(path)
+        return self.checked(path, self._walked(path))
+
+    def checked(self, path: str, found: Place) -> Place:
+        """The place that this path led to. Raises Refused as `open`."""
         if shown := self._above.get(found.identity):
             raise Refused(errno.EACCES, f"{path!r} shows {shown}, which is the control plane's")
         here: Place | None = found
@@ -134,6 +138,7 @@ class Opener:
                 links += 1
                 if links > _MOST_LINKS or not self._is_followed(here.path, name):
                     raise
+                self.followed.add(here.path)
                 target = os.readlink(name, dir_fd=here.descriptor)
                 ahead += _names(target)[::-1]
                 here = self._root if target.startswith("/") else here
@@ -152,7 +157,7 @@ class Opener:
             why = f"{path!r} is a link, in a place where agents may have put it"
             raise Refused(errno.ELOOP, why) from error
         told = os.fstat(descriptor)
-        made = Place(descriptor, path, stat.S_ISDIR(told.st_mode), _identity(told), above)
+        made = Place(descriptor, path, stat.S_ISDIR(told.st_mode), identity(told), above)
         self._known[path] = made
         return made
 
@@ -199,5 +204,6 @@ def _names(path: str) -> list[str]:
     return [name for name in path.split("/") if name not in ("", ".")]
 
 
-def _identity(told: os.stat_result) -> Identity:
+def identity(told: os.stat_result) -> Identity:
+    """Of what was looked at."""
     return told.st_dev, told.st_ino

@@ -14,7 +14,8 @@ from typing import Final
 from agentbox import kernel
 from agentbox.plan.model import Ruleset
 from agentbox.sandbox import bpf, confine, landlock, seccomp
-from agentbox.sandbox.compile import ALWAYS, SHARED_MEMORY, TOOLCHAIN
+from agentbox.sandbox.always import ALWAYS
+from agentbox.sandbox.compile import SHARED_MEMORY, TOOLCHAIN
 from agentbox.sandbox.landlock import Grant
 from agentbox.sandbox.opening import SYSTEM, UNBOUNDED, Boundary, settled
 from agentbox.sandbox.syscalls import Machine

@@ -86,8 +86,6 @@ class Reaper:
         line = self._first_line()
         if line is None:
             return
-        launch = Launch.from_line(line)
-        eager = Eager(launch)
         signal.signal(signal.SIGTERM, self._launcher_died)
         signal.signal(signal.SIGUSR1, self._limit_crossed)
         try:
@@ -95,8 +93,11 @@ class Reaper:
         except OSError as error:
             self._tell({"event": "failed", "stage": "launcher", "errno": error.errno, "why": "fork"})
             return
+        newborn.tell(line, stdio)
+        launch = Launch.from_line(line)
+        eager = Eager(launch)
         try:
-            self._start(newborn, line, launch, stdio)
+            self._start(newborn, launch, stdio)
         except NotBorn as error:
             self._tell({"event": "failed", **error.word})
             return
@@ -108,9 +109,9 @@ class Reaper:
         self._tell_denials(all_of_them=True)
         self._tell({"event": "exited", "status": self.status, "cause": self.cause})
 
-    def _start(self, newborn: Newborn, line: bytes, launch: Launch, stdio: tuple[int, int, int]) -> None:
+    def _start(self, newborn: Newborn, launch: Launch, stdio: tuple[int, int, int]) -> None:
         self.leader = newborn.pid
-        born = newborn.begin(line, launch, stdio, self.locks, self.box)
+        born = newborn.begin(launch, self.locks, self.box)
         for fd in stdio:
             os.close(fd)
         self.desk = born.desk

@@ -7,10 +7,9 @@ first time costs several times the second. Nothing stays of a rehearsal: no rule
 import os
 import socket
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
-from agentbox.sandbox import landlock, tree
+from agentbox.sandbox import landlock, preopened, tree
 from agentbox.sandbox.answers.desk import Desk
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.landlock import Grant
@@ -36,7 +35,7 @@ def of_keeper(locks: int) -> None:
 def of_agent() -> None:
     """The part of the process that becomes the agent: reads an order, builds a ruleset."""
     launch = Launch.from_line(_LAUNCH.to_line())
-    Path.cwd().is_relative_to("/")
     if launch.confinement is not None:
         with suppress(OSError):  # a kernel without it is told when it matters
-            os.close(landlock.ruleset(launch.confinement.grants, (), landlock.abi()))
+            of_system = preopened.of_system()
+            os.close(landlock.ruleset(launch.confinement.grants, (), landlock.abi(), ahead=of_system))

@@ -16,7 +16,7 @@ from agentbox.sandbox.answers.forks import Forks
 from agentbox.sandbox.answers.handlers import Handlers
 from agentbox.sandbox.answers.listen import MOST_PORTS, Listening
 from agentbox.sandbox.answers.listener import Listener, Notice
-from agentbox.sandbox.answers.paths import Paths
+from agentbox.sandbox.answers.paths import Paths, Writable
 from agentbox.sandbox.answers.ports import Ports
 from agentbox.sandbox.answers.scheduling import Scheduling
 from agentbox.sandbox.answers.sockets import Sockets
@@ -39,11 +39,11 @@ _ERRORS: Final = {
 
 
 class Desk:
-    """Of one agent, of `pids` processes and `memory` bytes at most (0: any number) and `most_ports` of its own. `locks`: as for Ports, `share`: as for Forks. `fileno` is readable when `serve` has something to do; `patience` says when it wants to be called."""
+    """Of one agent, of `pids` processes and `memory` bytes at most (0: any number) and `most_ports` of its own. `locks`: as for Ports, `share`: as for Forks. `writable`: found from the confinement where not given. `fileno` is readable when `serve` has something to do; `patience` says when it wants to be called."""
 
     def __init__(
         self, fd: int, confinement: Confinement, locks: int, pids: int, memory: int = 0, most_ports: int = MOST_PORTS,
-        share: BoxShare | None = None,
+        share: BoxShare | None = None, writable: Writable | None = None,
     ) -> None:  # fmt: skip
         self.denials = Counts()
         self._listener = listener = Listener(fd, seccomp.of_this_machine())
@@ -56,7 +56,8 @@ class Desk:
         self._handlers["rt_sigaction"] = Handlers(listener).install
         scheduling = Scheduling(listener)
         self._handlers |= {"sched_setscheduler": scheduling.policy, "sched_setparam": scheduling.priority}
-        attributes = Attributes(listener, Paths(listener, confinement.grants, confinement.boundary))
+        writable = writable or Writable(confinement.grants, confinement.boundary)
+        attributes = Attributes(listener, Paths(listener, writable))
         self._handlers |= {call: getattr(attributes, name) for call, name in CALLS.items()}
         buffers = Buffers(memory)
         sockets, ports = Sockets(listener, buffers, self._unwatch), Ports(confinement, locks)

@@ -23,12 +23,11 @@ _LONGEST: Final = 4096  # PATH_MAX
 _DESCRIPTOR: Final = re.compile(rb"/proc/(?:self|thread-self)/fd/([0-9]{1,9})")  # how libraries name one of their own
 
 
-class Paths:
-    """`grants` of the agent: those that let it write are where attributes may be changed. They are opened as its rules are,
-    within the same `boundary`."""
+class Writable:
+    """Where `grants` of an agent let it write: there attributes may be changed. They are opened as its rules are, within the
+    same `boundary`."""
 
-    def __init__(self, listener: Listener, grants: Iterable[Grant], boundary: Boundary = UNBOUNDED) -> None:
-        self._listener = listener
+    def __init__(self, grants: Iterable[Grant], boundary: Boundary = UNBOUNDED) -> None:
         # A device is nobody's to change, though all may write to it.
         writable = [
             grant for grant in grants if ("w" in grant.letters and "d" not in grant.letters) or grant.path == "/"
@@ -41,6 +40,17 @@ class Paths:
                     found[place] = found.get(place, False) or grant.below
         self._folders = tuple(place.rstrip(b"/") + b"/" for place, below in found.items() if below)
         self._files = frozenset(found)
+
+    def holds(self, place: bytes) -> bool:
+        """Whether what the kernel names so lies there."""
+        return place in self._files or (place + b"/").startswith(self._folders)
+
+
+class Paths:
+    """Of one agent."""
+
+    def __init__(self, listener: Listener, writable: Writable) -> None:
+        self._listener, self._writable = listener, writable
 
     @contextmanager
     def named(self, notice: Notice, at: int, address: int, flags: int = 0, *, held: bool = False) -> Iterator[int]:
@@ -62,8 +72,7 @@ class Paths:
 
     def writable(self, descriptor: int) -> bool:
         """Whether it lies where the agent may write, as the kernel names it at this moment."""
-        place = place_of(descriptor)
-        return place in self._files or (place + b"/").startswith(self._folders)
+        return self._writable.holds(place_of(descriptor))
 
     def _text(self, notice: Notice, address: int) -> bytes:
         path, end, _ = self._listener.read(notice, address, _LONGEST).partition(b"\0")

@@ -1,0 +1,15 @@
+"""What a program needs to start at all, whatever its policy: its libraries and loader, names of users and zones, the devices
+that hold nothing, and the kernel's own tables. Landlock itself closes what /proc shows of strangers."""
+
+from typing import Final
+
+from agentbox.sandbox.landlock import Grant
+
+ALWAYS: Final = (
+    *(Grant(path, "rl") for path in ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/proc")),
+    *(Grant(path, "rl") for path in ("/usr/share/zoneinfo", "/etc/ssl", "/sys/devices/system", "/sys/fs/cgroup")),
+    *(Grant(path, "rx", below=False) for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")),
+    *(Grant(path, "r", below=False) for path in ("/etc/ld.so.cache", "/etc/nsswitch.conf", "/etc/localtime")),
+    *(Grant(path, "r", below=False) for path in ("/etc/passwd", "/etc/group", "/etc/hosts")),
+    *(Grant(f"/dev/{name}", "rwd", below=False) for name in ("null", "zero", "full", "random", "urandom")),
+)
