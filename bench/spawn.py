@@ -36,6 +36,7 @@ from agentbox.testing.until import until
 
 _TRUE = "/bin/true"
 _WARM_UPS = 20
+_PIDS = 128  # what a manifest gives an agent by default, and the peer has too
 _REHEARSED = 0.5  # seconds
 _IDLE = 20  # agents that sleep while their memory is counted
 _KIB = 1024
@@ -48,7 +49,7 @@ def fork_and_exec() -> None:
 
 async def in_sandbox(launcher: Launcher, confinement: Confinement) -> None:
     """One agent of the sandbox module alone, confined as the default profile confines."""
-    agent = await launcher.spawn(Launch(argv=(_TRUE,), env={}, cwd="/tmp", roots=("/tmp",), confinement=confinement))
+    agent = await launcher.spawn(Launch(argv=(_TRUE,), env={}, cwd="/tmp", roots=("/tmp",), pids=_PIDS, confinement=confinement))
     agent.close_descriptors()
 
 

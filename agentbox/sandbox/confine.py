@@ -1,4 +1,4 @@
-"""What the kernel is told about one agent, as plain data, and the telling: Landlock first, then the filter."""
+"""What the kernel is told about one agent, as plain data, and the telling: the filter first, then Landlock."""
 
 import ctypes
 import errno
@@ -106,20 +106,30 @@ def _refused(what: Callable[[], None]) -> bool:
 
 def apply(confinement: Confinement, known: int | None = None, *, forks: bool = True) -> tuple[int, int]:
     """Confines this single-threaded process and all that descend from it, for good; returns the Landlock ABI in use and
-    the listener, where calls wait for the reaper. Until somebody answers there, such a call waits. `forks`: the making of
-    a process is such a call.
+    the listener. Arguments as for `install_filter` and `restrict_paths`.
 
     Raises OSError; then the process must not go on: some of it may hold, some not.
     """
-    abi = landlock.abi() if known is None else known
-    if lacking := [f"{name} ({why})" for name, why in missing(abi).items() if name not in confinement.allow_degraded]:
-        raise OSError(errno.ENOTSUP, "this kernel cannot confine " + ", ".join(lacking))
-    network = confinement.ports is None
-    if abi:
-        # Whatever it may reach the reaper reaches for it: the kernel lets no connection of its own through.
-        ports = None if network else ()
-        landlock.restrict(confinement.grants, ports, abi, None, confinement.boundary, preopened.of_system())
+    listener = install_filter(network=confinement.ports is None, forks=forks)
+    return restrict_paths(confinement, known), listener
+
+
+def install_filter(*, network: bool, forks: bool) -> int:
+    """The listener, where calls wait for the reaper. Until somebody answers there, such a call waits. `network`: any may be
+    used. `forks`: the making of a process is such a call. Raises OSError."""
     # Root's would set the clock, the network's interfaces, the limits and the turns of all. The one that is left opens
     # files of others, where Landlock lets it. In a container there is none.
     kernel.keep_capabilities(kernel.DAC_OVERRIDE)
-    return abi, seccomp.install(seccomp.build(seccomp.of_this_machine(), network=network, forks=forks))
+    return seccomp.install(seccomp.build(seccomp.of_this_machine(), network=network, forks=forks))
+
+
+def restrict_paths(confinement: Confinement, known: int | None = None) -> int:
+    """Paths, ports and signals: the Landlock ABI in use. `known` lowers it, for tests. Raises OSError."""
+    abi = landlock.abi() if known is None else known
+    if lacking := [f"{name} ({why})" for name, why in missing(abi).items() if name not in confinement.allow_degraded]:
+        raise OSError(errno.ENOTSUP, "this kernel cannot confine " + ", ".join(lacking))
+    if abi:
+        # Whatever it may reach the reaper reaches for it: the kernel lets no connection of its own through.
+        ports = None if confinement.ports is None else ()
+        landlock.restrict(confinement.grants, ports, abi, None, confinement.boundary, preopened.of_system())
+    return abi

@@ -5,6 +5,7 @@ shell whose fork ends so gives up (glibc before 2.41 does not block signals ther
 calls must not take more than its own share by that, so a busy keeper becomes as its agent is, for good.
 """
 
+import os
 import time
 from typing import Final
 
@@ -30,5 +31,5 @@ class Eager:
         used = time.process_time()
         if used - self._used > _MOST * (now - self._at):
             self._ahead = False
-            leader.share_of_processor(self._launch)
+            leader.share_of_processor(self._launch, os.getpid())
         self._at, self._used = now, used

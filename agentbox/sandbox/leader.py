@@ -24,6 +24,7 @@ REPORT_FD = 3
 _HANDOVER_FD = 4
 _BLOCK = 1 << 16
 NICE = 10
+READY = b"r"  # it has been through what it will do, and waits
 OOM_SCORE = 500  # the kernel picks an agent before the control plane
 # What the interpreter, the reaper, or whoever started the control plane may have set; exec keeps an ignored signal.
 _OURS = (
@@ -43,22 +44,30 @@ def become(*, report: int, handover: int, ahead: bool) -> NoReturn:
     """Turns this forked child into the agent that it is told to be over the socket `handover`; it waits there, and leaves
     when that closes. Does not return: after a failure it writes `{stage, errno, why}` to `report` and exits with 127. A
     successful exec closes `report`. The listener goes out through `handover`, which is closed without it where there is
-    none. `ahead`: there is time until the order comes."""
+    none. `ahead`: there is time until the order comes. Then the usual filter is installed before, and it leaves, without
+    a word, when it is told to be what needs another."""
     fault: tuple[int, str] = (0, "the set-up stopped")
-    Stage.report, launch = report, None
+    Stage.report, launch, filtered = report, None, False
     try:
         _prepare(report, handover)
         orders = socket.socket(fileno=_HANDOVER_FD)
         if ahead:
-            rehearsal.of_agent()
-        launch = _receive_order(orders)
+            filtered = _filter_ahead(orders)
+            rehearsal.of_agent(filtered=filtered)
+            orders.send(READY)
+        launch, shared = _receive_order(orders)
+        if filtered and not is_usual(launch):
+            os._exit(0)
         Stage.name = "limits"
-        share_of_processor(launch)
         apply_limits(launch)
         Stage.name = "cwd"
         _enter(launch)
         Stage.name = "confinement"
-        confined = _confine(launch, orders)
+        abi = _confine(launch, orders, filtered=filtered)
+        if not shared:
+            _await_share(orders)
+        orders.close()
+        confined = _checked(launch, abi)
         # Last: the kernel lets nobody send a descriptor while more than this many of the user's are under way.
         lower(resource.RLIMIT_NOFILE, launch.fds)
         _tell(Stage.report, {"measured": {**_measure(), **confined}})
@@ -95,23 +104,43 @@ def _prepare(report: int, handover: int) -> None:
     _close_others()
 
 
+def _filter_ahead(orders: socket.socket) -> bool:
+    """False where it cannot be done, as will be told when it matters."""
+    try:
+        listener = confine.install_filter(network=False, forks=True)
+    except OSError:
+        orders.send(b"x")
+        return False
+    desk.hand_over(orders, listener)
+    os.close(listener)  # the reaper alone answers
+    return True
+
+
+def is_usual(launch: Launch) -> bool:
+    """Whether its filter is the one that is installed ahead."""
+    return launch.confinement is not None and launch.confinement.ports is not None and launch.pids > 0
+
+
 def hand_order(to: socket.socket, line: bytes, stdio: tuple[int, int, int]) -> None:
     """The keeper's side: what to be, and its three streams. Raises OSError when it is gone."""
     if rest := line[socket.send_fds(to, [line], stdio) :]:  # or it is told all, and may have gone on and closed its end
         to.sendall(rest)
 
 
-def _receive_order(orders: socket.socket) -> Launch:
+def _receive_order(orders: socket.socket) -> tuple[Launch, bool]:
+    """What to be, and whether the word of `_await_share` came with it."""
     line, fds, _, _ = socket.recv_fds(orders, _BLOCK, 3, socket.MSG_CMSG_CLOEXEC)
-    while line and not line.endswith(b"\n"):
+    while line and b"\n" not in line:
         more = orders.recv(_BLOCK)
         line = line + more if more else b""
     if not line:  # nobody needs it any more
         os._exit(0)
     for number, fd in enumerate(fds):
         os.dup2(fd, number)
-    _close_others()
-    return Launch.from_line(line)
+        if fd > _HANDOVER_FD:
+            os.close(fd)
+    line, _, after = line.partition(b"\n")
+    return Launch.from_line(line), bool(after)
 
 
 def _close_others() -> None:
@@ -142,14 +171,14 @@ def _be_picked_first() -> None:
     os.close(score)
 
 
-def share_of_processor(launch: Launch) -> None:
-    """As many CPUs as `cpu` rounded up, and a nice value: of the agent, and of a keeper that it keeps busy."""
-    allowed = sorted(os.sched_getaffinity(0))
+def share_of_processor(launch: Launch, pid: int) -> None:
+    """As many CPUs as `cpu` rounded up, and a nice value: of the agent, whose filter refuses it, and of a keeper that it
+    keeps busy. Raises OSError."""
+    allowed = sorted(os.sched_getaffinity(pid))
     count = math.ceil(launch.cpu)
     if 0 < count < len(allowed):
-        first = os.getpid() % len(allowed)
-        os.sched_setaffinity(0, {allowed[(first + step) % len(allowed)] for step in range(count)})
-    os.nice(max(0, NICE - os.nice(0)))
+        os.sched_setaffinity(pid, {allowed[(pid + step) % len(allowed)] for step in range(count)})
+    os.setpriority(os.PRIO_PROCESS, pid, max(NICE, os.getpriority(os.PRIO_PROCESS, pid)))
 
 
 def _measure() -> dict[str, Any]:
@@ -164,17 +193,23 @@ def _measure() -> dict[str, Any]:
     }
 
 
-def _confine(launch: Launch, handover: socket.socket) -> dict[str, Any]:
-    """From here on every rule holds for this process too. What did not take, though it should, ends the start."""
+def _confine(launch: Launch, orders: socket.socket, *, filtered: bool) -> int:
+    """From here on every rule holds for this process too. Returns the ABI of Landlock in use."""
     confinement = launch.confinement
     if confinement is None:
-        handover.close()
+        return 0
+    if not filtered:
+        listener = confine.install_filter(network=confinement.ports is None, forks=launch.pids > 0)
+        desk.hand_over(orders, listener)
+        os.close(listener)  # the reaper alone answers
+    return confine.restrict_paths(confinement)
+
+
+def _checked(launch: Launch, abi: int) -> dict[str, Any]:
+    """What holds. What did not take, though it should, ends the start."""
+    if launch.confinement is None:
         return {}
-    abi, listener = confine.apply(confinement, forks=launch.pids > 0)
-    desk.hand_over(handover, listener)
-    handover.close()
-    os.close(listener)  # the reaper alone answers
-    network = confinement.ports is None
+    network = launch.confinement.ports is None
     held, lacking = confine.held(network=network), confine.missing(abi)
     if not (
         held["sockets"]
@@ -185,6 +220,12 @@ def _confine(launch: Launch, handover: socket.socket) -> dict[str, Any]:
     ):
         raise OSError(errno.ENOTSUP, f"the kernel took the rules and does not hold them: {held}")
     return {"landlock": abi, "held": held}
+
+
+def _await_share(orders: socket.socket) -> None:
+    """Until the keeper has set its share of the processor."""
+    if not orders.recv(1):
+        os._exit(0)
 
 
 def _enter(launch: Launch) -> None:

@@ -6,16 +6,19 @@ import select
 import signal
 import socket
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 from agentbox.sandbox import leader, tree
 from agentbox.sandbox.answers import desk
 from agentbox.sandbox.answers.desk import Desk
 from agentbox.sandbox.answers.paths import Writable
 from agentbox.sandbox.box_tasks import BoxShare, BoxTasks
+from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.spec import Launch
 
 _BLOCK = 1 << 16
+_KILLED: Final = {"stage": "launcher", "errno": 0, "why": "it was killed"}
 
 
 class Born(NamedTuple):
@@ -38,6 +41,7 @@ class Newborn:
 
     def __init__(self, *, ahead: bool) -> None:
         """`ahead`: there is time until it is told. Raises OSError where no process or descriptor is left."""
+        self._listener: int | None = None  # of one that was forked ahead
         self._reading, writing = os.pipe()
         self._near, far = socket.socketpair()
         try:
@@ -54,6 +58,21 @@ class Newborn:
         far.close()
         os.close(writing)
 
+    def rehearse(self, confinement: Confinement, locks: int) -> None:
+        """Answers the calls that it tries while it waits, as they will be answered. Raises OSError."""
+        self._listener = desk.receive(self._near)
+        answering = Desk(self._listener, confinement, locks, 1) if self._listener is not None else None
+        poll = select.poll()
+        poll.register(self._near, select.POLLIN)
+        if answering is not None:
+            poll.register(answering, select.POLLIN)
+        while all(fd != self._near.fileno() for fd, _ in poll.poll()):
+            if answering is not None:
+                answering.serve()
+        self._near.recv(len(leader.READY))
+        if answering is not None:
+            answering.close()
+
     def tell(self, line: bytes, stdio: tuple[int, int, int]) -> None:
         """What to be, a launch as a line: it goes on while the keeper reads that line itself."""
         try:
@@ -61,13 +80,25 @@ class Newborn:
         except OSError:  # it is gone, and its report says why, or cannot be told
             tree.send_one(self.pid, signal.SIGKILL)
 
+    def left(self, launch: Launch) -> bool:
+        """True when it has left, since it was forked ahead and that launch needs another filter. Raises NotBorn."""
+        if self._listener is None or leader.is_usual(launch):
+            return False
+        self._near.close()
+        for end in (self._listener, self._reading):
+            os.close(end)
+        if os.waitpid(self.pid, 0)[1]:
+            raise NotBorn(_KILLED)
+        return True
+
     def begin(self, launch: Launch, locks: int, box: BoxTasks) -> Born:
         """Answers the calls of one that was told, until its exec. Raises NotBorn."""
         answering = None
         try:
+            self._share(launch)
             if (asked := launch.confinement) is not None:
                 writable = Writable(asked.grants, asked.boundary)
-                if (listener := desk.receive(self._near)) is not None:
+                if (listener := self._listener if self._listener is not None else desk.receive(self._near)) is not None:
                     share = BoxShare(box, launch.box_tasks)
                     answering = Desk(listener, asked, locks, launch.pids, launch.memory, share=share, writable=writable)
         except OSError:  # nobody could answer it
@@ -76,8 +107,22 @@ class Newborn:
         self._near.close()
         if not messages or "stage" in messages[-1]:
             os.waitpid(self.pid, 0)
-            raise NotBorn(messages[-1] if messages else {"stage": "launcher", "errno": 0, "why": "it was killed"})
+            raise NotBorn(messages[-1] if messages else _KILLED)
         return Born(answering, messages[0]["measured"])
+
+    def _share(self, launch: Launch) -> None:
+        """Its share of the processor, and that it may go on. Raises OSError, and NotBorn."""
+        try:
+            leader.share_of_processor(launch, self.pid)
+        except ProcessLookupError:  # its report says why
+            return
+        except OSError as error:
+            tree.send_one(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            word = {"stage": "limits", "errno": error.errno or 0, "why": f"limits: {error.strerror}"}
+            raise NotBorn(word) from error
+        with suppress(OSError):
+            self._near.send(b"x")
 
     def _report(self, answering: Desk | None) -> bytes:
         """What it says before its exec; its own calls are answered meanwhile, and are no denials of the agent."""

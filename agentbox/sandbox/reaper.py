@@ -54,8 +54,8 @@ def _serve_one(orders: socket.socket, keeper: "Reaper", ahead: bool) -> None:
     newborn = None
     with contextlib.suppress(OSError):  # no process left now: tried again, and told, when it is needed
         newborn = Newborn(ahead=ahead)
-    if ahead:
-        rehearsal.of_keeper(keeper.locks)
+        if ahead:
+            rehearsal.of_keeper(newborn, keeper.locks)
     data, fds, _, _ = socket.recv_fds(orders, 1, _FDS)
     orders.close()
     if data:
@@ -89,14 +89,8 @@ class Reaper:
         signal.signal(signal.SIGTERM, self._launcher_died)
         signal.signal(signal.SIGUSR1, self._limit_crossed)
         try:
-            newborn = newborn or Newborn(ahead=False)
-        except OSError as error:
-            self._tell({"event": "failed", "stage": "launcher", "errno": error.errno, "why": "fork"})
-            return
-        newborn.tell(line, stdio)
-        launch = Launch.from_line(line)
-        eager = Eager(launch)
-        try:
+            newborn, launch = _told(newborn, line, stdio)
+            eager = Eager(launch)
             self._start(newborn, launch, stdio)
         except NotBorn as error:
             self._tell({"event": "failed", **error.word})
@@ -247,3 +241,17 @@ class Reaper:
     def _tell(self, message: Mapping[str, Any]) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a dead host needs no word
             self.control.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _told(waiting: Newborn | None, line: bytes, stdio: tuple[int, int, int]) -> tuple[Newborn, Launch]:
+    """The process that becomes what the line says: the one that waits, or a new one. Raises NotBorn."""
+    try:
+        newborn = waiting or Newborn(ahead=False)
+        newborn.tell(line, stdio)
+        launch = Launch.from_line(line)
+        if newborn.left(launch):
+            newborn = Newborn(ahead=False)
+            newborn.tell(line, stdio)
+    except OSError as error:
+        raise NotBorn({"stage": "launcher", "errno": error.errno, "why": "fork"}) from error
+    return newborn, launch

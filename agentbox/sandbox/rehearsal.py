@@ -5,15 +5,16 @@ first time costs several times the second. Nothing stays of a rehearsal: no rule
 """
 
 import os
-import socket
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agentbox.sandbox import landlock, preopened, tree
-from agentbox.sandbox.answers.desk import Desk
+from agentbox.sandbox import confine, landlock, preopened, tree
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.landlock import Grant
 from agentbox.sandbox.spec import Launch
+
+if TYPE_CHECKING:
+    from agentbox.sandbox.newborn import Newborn
 
 _GRANTS: Final = tuple(Grant(path, "rlwmxd") for path in ("/usr/lib", "/usr/bin", "/lib", "/etc", "/proc", "/dev/null"))
 _LAUNCH: Final = Launch(
@@ -21,21 +22,19 @@ _LAUNCH: Final = Launch(
 )
 
 
-def of_keeper(locks: int) -> None:
-    """The keeper's part: reads an order, sets up where calls are answered, looks at a process."""
+def of_keeper(newborn: "Newborn", locks: int) -> None:
+    """The keeper's part: reads an order, sets up where calls are answered and answers, looks at a process. Raises OSError."""
     Launch.from_line(_LAUNCH.to_line())
-    near, far = socket.socketpair()
-    with near, far:
-        desk = Desk(near.fileno(), Confinement(grants=_GRANTS), locks, 1)
-        desk.serve()
-        desk.close()
+    newborn.rehearse(Confinement(grants=_GRANTS), locks)
     tree.look(os.getpid())
 
 
-def of_agent() -> None:
-    """The part of the process that becomes the agent: reads an order, builds a ruleset."""
+def of_agent(*, filtered: bool) -> None:
+    """The part of the process that becomes the agent: reads an order, builds a ruleset, tries what must be refused."""
     launch = Launch.from_line(_LAUNCH.to_line())
     if launch.confinement is not None:
         with suppress(OSError):  # a kernel without it is told when it matters
             of_system = preopened.of_system()
             os.close(landlock.ruleset(launch.confinement.grants, (), landlock.abi(), ahead=of_system))
+    if filtered:
+        confine.held(network=False)

@@ -1,0 +1,102 @@
+"""What was opened ahead is taken for a grant only where opening it now would give the same."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from agentbox.sandbox import Launch, tree
+from agentbox.sandbox.client import Launcher
+from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.landlock import Grant
+from agentbox.sandbox.opening import Boundary, Opener, Refused
+from agentbox.sandbox.preopened import Preopened, of_system
+from agentbox.testing.until import until
+
+
+def test_a_path_that_leads_elsewhere_is_opened_anew(tmp_path: Path) -> None:
+    """A file that was replaced, one that is gone, a link in place of a folder."""
+    for name in ("replaced", "gone", "same"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder").mkdir()
+    ahead = Preopened(str(tmp_path / name) for name in ("replaced", "gone", "same", "folder", "never"))
+    (tmp_path / "new").touch()
+    (tmp_path / "new").rename(tmp_path / "replaced")
+    (tmp_path / "gone").unlink()
+    (tmp_path / "folder").rmdir()
+    (tmp_path / "folder").symlink_to("/etc")
+    found = {name for name in ("replaced", "gone", "same", "folder", "never") if ahead.place(str(tmp_path / name))}
+    assert found == {"same"}
+
+
+def test_a_number_that_is_another_files_by_now_is_not_taken(tmp_path: Path) -> None:
+    """Whoever closes descriptors closes these too: the grant would be of what was opened there since."""
+    (tmp_path / "file").touch()
+    ahead = Preopened([str(tmp_path / "file")])
+    (number,) = ahead.descriptors
+    os.close(number)
+    assert ahead.place(str(tmp_path / "file")) is None
+    other = os.open("/etc", os.O_PATH)
+    try:
+        os.dup2(other, number)
+        assert ahead.place(str(tmp_path / "file")) is None
+    finally:
+        os.close(other)
+        os.close(number)
+
+
+@pytest.mark.parametrize("written", ["/", "/usr", "/usr/lib", "/etc", "/dev"])
+def test_nothing_is_taken_where_somebody_writes_on_the_way(written: str) -> None:
+    """To it, or to a link that leads to it; nor where other links are followed."""
+    assert of_system().fits(Boundary(written=("/workspace", "/tmp", "/dev/shm")))
+    assert not of_system().fits(Boundary(written=("/workspace", written)))
+    assert not of_system().fits(Boundary(linked=("/usr",)))
+
+
+def test_what_shows_a_closed_place_is_refused(tmp_path: Path) -> None:
+    """As where it is opened at the start."""
+    (tmp_path / "system/state").mkdir(parents=True)
+    path, state = str(tmp_path / "system"), str(tmp_path / "system/state")
+    place, inner = Preopened([path]).place(path), Preopened([state]).place(state)
+    assert place is not None
+    assert inner is not None
+    with Opener(Boundary(closed=(state,))) as opener:
+        with pytest.raises(Refused, match="shows"):
+            opener.checked(path, place)
+        with pytest.raises(Refused, match="the control plane's"):
+            opener.checked(state, inner)
+    with Opener(Boundary(closed=(path,), own=(state,))) as opener:
+        assert opener.checked(state, inner) is inner
+
+
+async def test_an_agent_has_no_descriptor_of_it(tmp_path: Path) -> None:
+    """Whichever filter it has: the usual one, which is there before its order, or another. Its limits hold all the same."""
+    grants = (*(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin")), Grant("/proc", "rl"))
+    script = "for one in /proc/$$/fd/*; do echo ${one##*/}; done"
+    launcher = Launcher()
+    launcher.start()
+    assert launcher.pid is not None
+    root = launcher.pid
+    try:
+        for pids, ports in ((8, ()), (0, ()), (8, None), (8, ())):
+            await until(lambda: len(tree.descendants(tree.scan(), [root])) >= 2, "a pair waits")
+            agent = await launcher.spawn(
+                Launch(
+                    argv=("/bin/sh", "-c", script), env={}, cwd=str(tmp_path), roots=(str(tmp_path.resolve()),), pids=pids,
+                    cpu=1, confinement=Confinement(grants=grants, ports=ports),
+                )
+            )  # fmt: skip
+            async with asyncio.timeout(10):
+                assert (await agent.ended).code == 0
+            with os.fdopen(os.dup(agent.stdout)) as said:
+                assert set(said.read().split()) <= {"0", "1", "2", "3", "10"}  # the folder that the shell reads
+            agent.close_descriptors()
+            measured = agent.started.measured
+            assert (measured["cpus"], measured["nice"], all(measured["held"].values()) or ports is None) == (
+                1,
+                10,
+                True,
+            )
+    finally:
+        await launcher.close()
