@@ -54,6 +54,7 @@ def become(*, report: int, handover: int, ahead: bool) -> NoReturn:
         if ahead:
             filtered = _filter_ahead(orders)
             rehearsal.of_agent(filtered=filtered)
+            json.dumps({"measured": _measure()})
             orders.send(READY)
         launch, shared = _receive_order(orders)
         if filtered and not is_usual(launch):
