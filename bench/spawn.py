@@ -49,7 +49,9 @@ def fork_and_exec() -> None:
 
 async def in_sandbox(launcher: Launcher, confinement: Confinement) -> None:
     """One agent of the sandbox module alone, confined as the default profile confines."""
-    agent = await launcher.spawn(Launch(argv=(_TRUE,), env={}, cwd="/tmp", roots=("/tmp",), pids=_PIDS, confinement=confinement))
+    agent = await launcher.spawn(
+        Launch(argv=(_TRUE,), env={}, cwd="/tmp", roots=("/tmp",), pids=_PIDS, confinement=confinement)
+    )
     agent.close_descriptors()
 
 
