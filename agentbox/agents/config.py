@@ -10,7 +10,7 @@ from agentbox.adapters.store_record import StoreRecord
 from agentbox.features import GATEWAY_PORT
 from agentbox.limits.reserve import memory_of_agents, tasks_of_agents
 from agentbox.plan.model import Plan
-from agentbox.plan.network import gateway_port
+from agentbox.plan.network import gateway_port, targets_on_loopback
 from agentbox.settings import Paths, environment
 
 _OURS = "AGENTBOX_"  # what of the box's environment is for the control plane
@@ -42,6 +42,7 @@ class HostConfig:
     box_tasks: int = 0  # processes and threads of all agents together; 0 = any number
     box_memory: int = 0  # bytes of all agents together; 0 = any number
     closed_ports: tuple[int, ...] = ()  # the box's own: no agent takes or reaches one
+    target_ports: tuple[int, ...] = ()  # of services on loopback that the manifest names: neither
     written: tuple[str, ...] = ()  # folders where anybody in the box may write, as the plan names them
 
     @property
@@ -70,7 +71,7 @@ class HostConfig:
         return cls(
             paths=paths, limits=plan.limits, feature_env=of_features, log_level=level, dev=plan.dev, clock_scale=scale, test_hooks=plan.test_hooks,
             agents=plan.agents, policies=plan.policies, providers=plan.providers, reach=plan.reach,
-            gateway_port=gateway_port(plan, contained=paths.contained), closed_ports=_closed(plan),
+            gateway_port=gateway_port(plan, contained=paths.contained), closed_ports=_closed(plan), target_ports=targets_on_loopback(plan),
             box_tasks=tasks_of_agents(plan.resources.pids),
             box_memory=memory_of_agents(plan.resources.memory, sum(one.size for one in plan.tmpfs)),
             written=plan.writable_roots, **known,

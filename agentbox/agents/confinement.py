@@ -44,7 +44,7 @@ def confinement_of(entry: Entry, config: HostConfig, places: Places) -> Confinem
     try:
         found = compile_policy(
             held, bindings, closed=closed(paths), own=own, allow_degraded=allowed,
-            door=config.gateway_port, closed_ports=config.closed_ports,
+            door=config.gateway_port, closed_ports=config.closed_ports, target_ports=config.target_ports,
             written=[str(in_box(paths, paths.at(root))) for root in config.written],
         )  # fmt: skip
     except (NotHeld, PatternError) as error:

@@ -1,5 +1,5 @@
 """An agent's output on a terminal: what would move the cursor, set the clipboard or ask the terminal for something is shown
-as an escape. In a file or a pipe every byte is as the agent wrote it."""
+as an escape, and its colours hold for its own text alone. In a file or a pipe every byte is as the agent wrote it."""
 
 import codecs
 import re
@@ -14,6 +14,8 @@ _TAKEN: Final = re.compile(r"(\x1b\[[0-9;:]{0,64}[mK]|[\n\r\t])")
 _BEGUN: Final = re.compile(r"\x1b(\[[0-9;:]{0,64})?\Z")
 _BLANKS: Final = "\n\r\t"
 _AS_BEFORE: Final = "\x1b[0m"
+_RESETS: Final = re.compile(r"\x1b\[0*m")
+_MOST_COLORS: Final = 256  # characters of what was set and not reset; beyond, it begins anew
 
 
 class Shown:
@@ -24,6 +26,7 @@ class Shown:
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace") if stream.isatty() else None
         self._draws = draws(stream)
         self._begun = ""
+        self._colors = ""  # what it has set: not in force between two pieces, where others write
 
     def write(self, data: bytes) -> None:
         """At once."""
@@ -44,12 +47,26 @@ class Shown:
             self._stream.flush()
 
     def _put(self, text: str) -> None:
+        if not text:
+            return
         pieces = _TAKEN.split(text)  # those at odd places are what is taken
         shown = "".join(
             piece if at % 2 and (self._draws or piece in _BLANKS) else plain(piece) for at, piece in enumerate(pieces)
         )
+        if self._draws:
+            before, self._colors = self._colors, _left(self._colors, pieces[1::2])
+            shown = f"{before}{shown}{_AS_BEFORE if self._colors else ''}"
         encoding = self._stream.encoding
         self._stream.write(shown.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _left(colors: str, taken: list[str]) -> str:
+    """What is set after these."""
+    for one in taken:
+        if one.endswith("m"):
+            colors = "" if _RESETS.fullmatch(one) else colors + one
+            colors = colors if len(colors) <= _MOST_COLORS else ""
+    return colors
 
 
 class Output:

@@ -9,6 +9,7 @@ from agentbox.plan.model import Destination, Slot
 
 _HTTPS = 443
 _POSTGRES = 5432  # the port of a connection string that names none; the string itself is a secret
+_LOOPBACK = "127.0.0.1/32"
 _SCHEMES = {"http": 80, "https": _HTTPS, "ws": 80, "wss": _HTTPS}
 
 
@@ -105,6 +106,9 @@ def _of_pattern(owner: str, pattern: str, *, private: bool) -> Destination:
 
 def _address(host: str) -> str:
     """The address range in CIDR form where `host` is one, else "": names are held by the gateway, not by addresses."""
+    name = host.lower().rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):  # RFC 6761: loopback, whatever a resolver says
+        return _LOOPBACK
     try:
         return str(ipaddress.ip_network(host, strict=False))
     except ValueError:

@@ -1,5 +1,6 @@
 """What the box listens on, and the question by which an engine learns that it is ready."""
 
+import ipaddress
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from agentbox.plan.model import Api, Observability, Plan, Port, Slot
 from agentbox.plan.names import GATEWAY
 
 LOOPBACK = "127.0.0.1"
+_LOOPBACKS = tuple(map(ipaddress.ip_network, ("127.0.0.0/8", "::1/128", "::ffff:127.0.0.0/104")))
 _ABOVE_API = 3
 
 
@@ -58,6 +60,19 @@ def healthcheck(plan: Plan) -> Healthcheck:
     """Silent, no shell, fails on any status from 400."""
     argv = ("/usr/bin/curl", "-fsS", "-o", "/dev/null", "--max-time", "3", ready_url(plan))
     return Healthcheck(argv)
+
+
+def targets_on_loopback(plan: Plan) -> tuple[int, ...]:
+    """Ports of services beside the box that the manifest names on loopback. While one is down, whoever listened there would
+    be sent what is meant for it. The address of a database is a secret, so it may be one of them."""
+    databases = {f"adapters.{name}" for name, slot in plan.slots.items() if slot.use == "external-pg"}
+    rows = (row for row in plan.egress if row.port and row.private)
+    return tuple(sorted({row.port for row in rows if row.owner in databases or _holds_loopback(row.host)}))
+
+
+def _holds_loopback(host: str) -> bool:
+    network = ipaddress.ip_network(host) if host else None
+    return network is not None and any(network.version == one.version and network.overlaps(one) for one in _LOOPBACKS)
 
 
 def check_ports(ports: tuple[Port, ...]) -> None:

@@ -41,11 +41,12 @@ class NotHeld(AgentboxError):
 
 def compile_policy(
     policy: Policy, bindings: Bindings, *, closed: Iterable[str] = (), own: Iterable[str] = (),
-    allow_degraded: Iterable[str] = (), door: int = 0, closed_ports: Iterable[int] = (), written: Iterable[str] = (),
+    allow_degraded: Iterable[str] = (), door: int = 0, closed_ports: Iterable[int] = (), target_ports: Iterable[int] = (), written: Iterable[str] = (),
 ) -> Confinement:  # fmt: skip
     """`bindings`: what $WORKSPACE, $TMP, $TOOLCHAIN and $COMMAND stand for. A variable without a value grants nothing.
     `closed`: folders of the control plane, of which no grant may show more than what $TMP stands for and `own`; checked
-    as text here, and again by what each path leads to when it is opened. `door`, `closed_ports`, `written`: as in Confinement.
+    as text here, and again by what each path leads to when it is opened. `door`, the two of ports,
+    `written`: as in Confinement.
 
     Names and addresses of `net connect` are for a proxy to decide and open no port here, but `*:*` leaves the network
     open. Raises NotHeld, and PatternError for a binding that is no path.
@@ -70,7 +71,7 @@ def compile_policy(
         grants=(*ALWAYS, *((SHARED_MEMORY,) if _writes_workspace(bound, bindings) else ()), *given),
         ports=None if network else tuple(sorted(ports)),
         door=door,
-        closed_ports=tuple(sorted(closed_ports)),
+        closed_ports=tuple(sorted(closed_ports)), target_ports=tuple(sorted(target_ports)),
         allow_degraded=tuple(sorted(allow_degraded)),
         closed=apart.folders, own=apart.own, written=tuple(written),
     )  # fmt: skip

@@ -27,7 +27,8 @@ class Confinement:
     """`grants`: all paths that may be used. `ports`: those that TCP may connect to, on any address; None = any network.
 
     Unless that is None: `door` is the port of 127.0.0.1 where the gateway listens, 0 for none; `closed_ports` are the
-    box's own, which the agent may neither take nor reach. Besides, it may serve itself on loopback. `closed`, `own`,
+    box's own, which the agent may neither take nor reach, and `target_ports` those of loopback where the operator's services
+    are, or would be if they were not down: the same. Besides, it may serve itself on loopback. `closed`, `own`,
     `written`: as in Boundary, which each path is opened within.
     """
 
@@ -35,6 +36,7 @@ class Confinement:
     ports: tuple[int, ...] | None = ()
     door: int = 0
     closed_ports: tuple[int, ...] = ()
+    target_ports: tuple[int, ...] = ()
     allow_degraded: tuple[str, ...] = ()  # mechanisms that this kernel may be unable to hold
     closed: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
@@ -54,8 +56,10 @@ class Confinement:
             grants=tuple(Grant(*grant) for grant in data["grants"]),
             ports=None if ports is None else tuple(ports),
             door=data["door"],
-            closed_ports=tuple(data["closed_ports"]),
-            **{name: tuple(data[name]) for name in ("allow_degraded", "closed", "own", "written")},
+            **{
+                name: tuple(data[name])
+                for name in ("closed_ports", "target_ports", "allow_degraded", "closed", "own", "written")
+            },
         )
 
 

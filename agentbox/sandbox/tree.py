@@ -5,7 +5,7 @@ Works by a scan of /proc/*/stat: /proc/<pid>/task/<tid>/children needs CONFIG_PR
 
 import os
 import signal
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 _STAT_SIZE = 1024
@@ -43,9 +43,8 @@ def look(pid: int) -> Process | None:
     if row is None or row.state not in "ZX" or row.threads < 2:
         return row
     for _ in range(_THREAD_LOOKS):
-        for name in _threads(pid):
-            other = look_at_thread(int(name))
-            if other is not None and other.state not in "ZX":
+        for other in threads(pid):
+            if other.state not in "ZX":
                 return row._replace(state=other.state, rss=other.rss, size=other.size, thread=other.pid)
     row = look_at_thread(pid)
     # Threads that come and go faster than they can be found, or that are about to end: whoever has some is alive.
@@ -71,10 +70,16 @@ def look_at_thread(number: int) -> Process | None:
     return Process(number, int(rest[1]), rest[0].decode("ascii"), *numbers)
 
 
-def _threads(pid: int) -> list[str]:
+def threads(pid: int) -> Iterator[Process]:
+    """A row for each thread of a process."""
+    return (row for number in threads_of(pid) if (row := look_at_thread(number)) is not None)
+
+
+def threads_of(pid: int) -> list[int]:
+    """The numbers of a process's threads; none when it is gone."""
     try:
-        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - a Path for each costs more than the look
-    except OSError:  # gone
+        return list(map(int, os.listdir(f"/proc/{pid}/task")))  # noqa: PTH208 - a Path for each costs more than the look
+    except OSError:
         return []
 
 

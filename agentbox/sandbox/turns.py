@@ -16,7 +16,8 @@ from agentbox.sandbox.leader import NICE
 
 BEHIND = NICE  # of a session of an agent: a tenth of the share of any other session of the host, as its processes have within one
 LAST = 19  # of a crowd: whatever else wants the CPU goes first, and what nobody wants is still its
-CROWD_SECONDS = 1.0  # with more running processes than cores
+CROWD_SECONDS = 1.0  # with more running threads than cores
+_REST = 20  # times what a count of threads took is at least between two, so that they cost a twentieth of a CPU at most
 _SWITCH = "/proc/sys/kernel/sched_autogroup_enabled"
 
 
@@ -24,17 +25,21 @@ class Turns:
     """Of one tree."""
 
     def __init__(self) -> None:
-        self._crowded_since = 0.0  # 0 while no more of its processes run than it has cores
-        self._nice: dict[int, int] = {}  # of a process, and
+        self._crowded_since = 0.0  # 0 while no more of its threads run than it has cores
+        self._more = False  # whether more did when they were counted last, and
+        self._count_at = 0.0  # when they are counted again
+        self._again = 0.0  # when a crowd is told again: threads that began meanwhile may have been missed
         self._sessions: dict[int, int] = {}  # of a session, what it was told
 
     def keep(self, rows: list[tree.Process], cores: float) -> None:
         """Called at each look with the living processes of the tree."""
         wanted = LAST if self._crowded(rows, cores) else BEHIND
-        for row in rows if wanted == LAST else ():
-            if self._nice.get(row.pid) != wanted:
+        if wanted == LAST and (now := time.monotonic()) >= self._again:
+            self._again = now + CROWD_SECONDS
+            for row in rows:
                 _step_back(row.pid, wanted)
-                self._nice[row.pid] = wanted
+        present = {row.session for row in rows}
+        self._sessions = {session: told for session, told in self._sessions.items() if session in present}
         for row in rows if AUTOGROUPS else ():
             if self._sessions.get(row.session, 0) < wanted:
                 if not _told(row.pid, wanted):
@@ -42,10 +47,14 @@ class Turns:
                 self._sessions[row.session] = wanted
 
     def _crowded(self, rows: list[tree.Process], cores: float) -> bool:
-        if not cores or sum(row.state == "R" for row in rows) <= math.ceil(cores):
+        now = time.monotonic()
+        if cores and now >= self._count_at:
+            self._more = _more_run(rows, math.ceil(cores))
+            done = time.monotonic()
+            self._count_at = done + _REST * (done - now)
+        if not cores or not self._more:
             self._crowded_since = 0.0
             return False
-        now = time.monotonic()
         self._crowded_since = self._crowded_since or now
         return now >= self._crowded_since + CROWD_SECONDS
 
@@ -62,11 +71,23 @@ def _autogroups() -> bool:
 AUTOGROUPS = _autogroups()
 
 
+def _more_run(rows: list[tree.Process], most: int) -> bool:
+    """Whether more threads than that run."""
+    if sum(row.threads for row in rows) <= most:
+        return False
+    running = 0
+    for row in rows:
+        running += sum(one.state == "R" for one in tree.threads(row.pid)) if row.threads > 1 else row.state == "R"
+        if running > most:
+            return True
+    return False
+
+
 def _step_back(pid: int, nice: int) -> None:
     """Gives every thread of a process that nice value; what they start has it too."""
-    with contextlib.suppress(OSError):  # gone meanwhile
-        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - a Path for each costs more than the call
-            os.setpriority(os.PRIO_PROCESS, int(thread), nice)
+    for thread in tree.threads_of(pid):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            os.setpriority(os.PRIO_PROCESS, thread, nice)
 
 
 def _told(pid: int, nice: int) -> bool:

@@ -3,6 +3,7 @@
 The list says what is known, and is no boundary: any source file runs once somebody builds or tests.
 """
 
+import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Final
@@ -159,20 +160,30 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
 IN_REPOSITORY: Final = "git runs what its config and hooks name, in a repository without .git"
 
 
+# By HFS+ in names (`next_hfs_char` of git's utf8.c).
+_IGNORED: Final = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+
+
+def folded(name: str) -> str:
+    """One spelling for all names that some disk takes for the same: some ignore capitals, HFS+ the characters above, NTFS dots
+    and spaces at the end."""
+    return _IGNORED.sub("", name).casefold().rstrip(". ")
+
+
 def is_bare_repository(names: Iterable[str]) -> bool:
     """Whether git takes a folder with these names for a repository (`is_git_directory` of git's setup.c): `HEAD` beside
     `objects` and `refs`, or beside `commondir`, which says where those are."""
-    found = {name.casefold() for name in names}
+    found = set(map(folded, names))
     return "head" in found and ({"objects", "refs"} <= found or "commondir" in found)
 
 
 def runs(path: str) -> str:
-    """What runs that file by itself; "" for nothing known. Spelling in capitals changes nothing: some disks ignore it."""
-    folded = path.casefold()
-    name = folded.rpartition("/")[2]
+    """What runs that file by itself; "" for nothing known. Another spelling that some disk takes for the same changes nothing."""
+    spelled = "/".join(map(folded, path.split("/")))
+    name = spelled.rpartition("/")[2]
     for why, patterns in RUNS.items():
         for pattern in patterns:
-            if _matches(pattern, folded, name):
+            if _matches(pattern, spelled, name):
                 return why
     return ""
 

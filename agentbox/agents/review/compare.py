@@ -5,7 +5,6 @@ No process of the agent lives any more. What a branch holds is still hostile: na
 
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from agentbox.agents.review.aliases import mark
-from agentbox.agents.review.autorun import IN_REPOSITORY, is_bare_repository, runs
+from agentbox.agents.review.autorun import IN_REPOSITORY, folded, is_bare_repository, runs
 from agentbox.agents.review.change import Change, LeftOut, Side
 from agentbox.agents.review.listing import Row
 from agentbox.sandbox.openat2 import open_beneath
@@ -32,8 +31,6 @@ MOST_TEXT: Final = 16 << 20  # characters of these paths, and of where links lea
 _SHOWN: Final = 200  # characters of a path that is left out for its length
 MOST_HOLES: Final = 256 << 20  # bytes that no block of the disk holds
 _BLOCK: Final = 512  # of st_blocks (stat(2))
-# By HFS+ in names (`next_hfs_char` of git's utf8.c).
-_IGNORED: Final = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _LONGEST_PATH: Final = 4095  # bytes, without the final zero (PATH_MAX of linux/limits.h)
 
 
@@ -220,8 +217,8 @@ def stays_inside(path: str, leads: str) -> bool:
 
 
 def _is_git(name: str) -> bool:
-    """Names that git, or a disk that folds names, takes for its folder: NTFS, and HFS+, which ignores some characters."""
-    return _IGNORED.sub("", name).casefold().rstrip(". ") in (".git", "git~1")
+    """Names that git, or a disk that folds names, takes for its folder."""
+    return folded(name) in (".git", "git~1")
 
 
 def _hash_if_same(workspace: Path, row: Row) -> str:

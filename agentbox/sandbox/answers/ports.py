@@ -23,7 +23,8 @@ class Ports:
         self.tables = Tables()
         self._locks = locks
         self._door, self._granted = confinement.door, frozenset(confinement.ports or ())
-        self._closed = frozenset((*confinement.closed_ports, confinement.door)) - {0}
+        self._box = frozenset(confinement.closed_ports)
+        self._closed = frozenset((*self._box, *confinement.target_ports, confinement.door)) - {0}
         self._listening: dict[int, None] = {}  # names of the agent's own, oldest first
 
     @contextlib.contextmanager
@@ -66,7 +67,7 @@ class Ports:
 
     def _signature(self, place: Place, *, near: bool) -> str:
         """Whether it is a port of the box's own; that of the door is for agents, if not on every address."""
-        return "box-port" if near and place.port in self._closed and place.port != self._door else ""
+        return "box-port" if near and place.port in self._box and place.port != self._door else ""
 
     def listens(self, one: socket.socket) -> None:
         """From now on a connection to it is a connection within the agent."""

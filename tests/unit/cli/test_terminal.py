@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.cli.terminal import Shown
+from agentbox.cli.terminal import Shown, _left
 
 
 def piece_of(master: int) -> bytes:
@@ -57,6 +57,23 @@ def test_text_and_colour_are_as_they_were() -> None:
     said = "über\tall\r\n\x1b[1;31mred\x1b[0m 10 %\r\x1b[K20 %\n".encode()
     assert on_terminal(said[:1], said[1:]) == said.decode() + "\x1b[0m"
     assert on_terminal(b"end\x1b[3") == "end\\x1b[3\x1b[0m"
+
+
+@pytest.mark.parametrize("hiding", ["\x1b[8m", "\x1b[30;40m", "\x1b[0;8m", "\x1b[8m\x1b[1m"])
+def test_between_two_pieces_nothing_is_hidden(hiding: str) -> None:
+    """Whoever writes there, this program or what follows one that was killed, has the terminal's own colours."""
+    found = on_terminal(f"secret{hiding}".encode(), b"hidden", b"shown\x1b[m", b"plain")
+    pieces = (f"secret{hiding}\x1b[0m", f"{hiding}hidden\x1b[0m", f"{hiding}shown\x1b[m", "plain\x1b[0m")
+    assert found == "".join(pieces)
+
+
+def test_what_was_set_is_remembered_within_bounds() -> None:
+    """Colours without end make no piece longer than that."""
+    colors = ""
+    for _ in range(1000):
+        colors = _left(colors, ["\x1b[38;5;1m"])
+        assert len(colors) <= 256
+    assert _left(colors, ["\x1b[K"]) == colors != ""
 
 
 def test_a_file_has_every_byte(tmp_path: Path) -> None:

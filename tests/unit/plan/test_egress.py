@@ -1,11 +1,13 @@
 """destinations: where the box may have to go, by what the manifest names."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agentbox.plan.egress import destinations
 from agentbox.plan.model import Slot
+from agentbox.plan.network import targets_on_loopback
 from agentbox.testing.plans import plan_of
 
 
@@ -28,6 +30,8 @@ def test_the_default_box_goes_nowhere() -> None:
         ("203.0.113.0/24:5432", "203.0.113.0/24", 5432),
         ("[2001:db8::1]:25", "2001:db8::1/128", 25),
         ("2001:db8::/32", "2001:db8::/32", 443),
+        ("localhost:8080", "127.0.0.1/32", 8080),
+        ("models.localhost.:8080", "127.0.0.1/32", 8080),
     ],
 )
 def test_a_pattern_gives_range_and_port(pattern: str, host: str, port: int) -> None:
@@ -75,3 +79,21 @@ def test_policies_add_what_they_allow() -> None:
         {"mode": "allow", "operations": ["tcp"], "patterns": ["5432"]},
     ]
     assert _found({"policies.builder.net": rules, "policies.builder.fs": []}) == [("", 22, False), ("", 5432, True)]
+
+
+def test_services_on_loopback_are_known() -> None:
+    """By every address of loopback; a database whose address is a secret may be one."""
+    slots = {"memory": Slot(use="external-pg", required=False)}
+    values = {
+        "providers.near.enabled": True,
+        "providers.near.base_url": "http://127.0.0.1:11434/v1",
+        "providers.far.enabled": True,
+        "providers.far.base_url": "https://models.example",
+        "observability.otlp_endpoint": "http://localhost:4318",
+        "egress.allow": ["example.com", "203.0.113.7:81"],
+        "egress.allow_private": ["[::1]:82", "[::ffff:127.0.0.1]:83", "10.0.0.1:84", "0.0.0.0/0:85", "127.0.0.1:*"],
+    }
+    plan = plan_of()
+    found = targets_on_loopback(replace(plan, slots={**plan.slots, **slots}, egress=destinations(values, slots)))
+    assert found == (82, 83, 85, 4318, 5432, 11434)
+    assert targets_on_loopback(plan) == ()

@@ -58,6 +58,16 @@ def test_a_port_of_the_box_is_never_the_agents() -> None:
     assert found == {"bind": "EACCES", "connect": "EACCES"}
 
 
+def test_a_port_of_a_service_on_loopback_is_never_the_agents() -> None:
+    """While it is down, whoever listened there would be sent what is meant for it."""
+    script = TCP + "said(bind=tried(lambda: bind('127.0.0.1', sys.argv[1])), all=tried(lambda: bind('', sys.argv[1])))"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    found = answer(script, replace(FREE, target_ports=(port,)), str(port))
+    assert found == {"bind": "EACCES", "all": "EACCES"}
+
+
 def test_a_server_of_ones_own() -> None:
     """On loopback whatever the address asked for; a wildcard of IPv6 is 127.0.0.1; without bind too; again after close."""
     found = answer(

@@ -14,6 +14,12 @@ from agentbox.sandbox import tree, turns
 from agentbox.sandbox.turns import AUTOGROUPS, BEHIND, CROWD_SECONDS, LAST, Turns
 from agentbox.testing.until import until
 
+THREADS = """
+import hashlib, threading
+def run():
+    while True: hashlib.pbkdf2_hmac("sha256", b"x", b"x", 100000)
+for _ in range(4): threading.Thread(target=run).start()
+"""
 CROWD = "import os\nfor _ in range(2): os.fork()\nwhile True: pass"
 
 
@@ -45,6 +51,31 @@ async def test_a_crowd_steps_back(crowd: int) -> None:
     began = time.monotonic()
     await until(looked, "all of it stepped back")
     assert time.monotonic() - began >= CROWD_SECONDS
+
+
+async def test_a_crowd_of_threads_steps_back() -> None:
+    """Threads of one process that run are as many, and each of them steps back, whichever of them ends meanwhile."""
+    with subprocess.Popen([sys.executable, "-c", THREADS]) as made:
+        found = Turns()
+
+        def looked() -> bool:
+            found.keep(rows_of(made.pid), 1)
+            told = {os.getpriority(os.PRIO_PROCESS, number) for number in tree.threads_of(made.pid)}
+            return told == {LAST}
+
+        try:
+            await until(looked, "every thread stepped back")
+            assert len(tree.threads_of(made.pid)) == 5
+        finally:
+            made.kill()
+
+
+async def test_what_ended_is_forgotten(crowd: int) -> None:
+    """Nothing is kept of sessions that are gone, however many an agent makes."""
+    found = Turns()
+    found._sessions = dict.fromkeys(range(1 << 23, (1 << 23) + 1000), BEHIND)
+    found.keep(rows_of(crowd), 8)
+    assert len(found._sessions) <= 1
 
 
 async def test_who_has_the_cores_stays(crowd: int) -> None:

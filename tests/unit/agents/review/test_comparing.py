@@ -234,6 +234,19 @@ def test_a_folder_closed_to_its_owner_hides_nothing(desk: Desk) -> None:
     assert (desk.workspace / "d/inner/file").read_text() == "new"
 
 
+@pytest.mark.parametrize("spelled", ["HE\u200cAD", "HEAD\ufeff", "head", "HEAD."])
+def test_a_repository_that_some_disk_takes_for_one_is_pointed_out(desk: Desk, spelled: str) -> None:
+    """HFS+ ignores some characters of names, NTFS dots at their end; of files that run by themselves too."""
+    work = desk.begin()
+    for name in ("objects", "refs\u200d"):
+        (work / "lib" / name).mkdir(parents=True)
+    for name in (spelled, "config"):
+        (work / "lib" / name).write_text("x")
+    (work / "Make\u200cfile").write_text("x")
+    shown = {one.path: bool(one.runs) for one in desk.found().changes}
+    assert shown == {f"lib/{spelled}": True, "lib/config": True, "Make\u200cfile": True}
+
+
 @pytest.mark.parametrize("third", ["objects-and-refs", "commondir"])
 def test_a_repository_without_its_own_folder_is_pointed_out(desk: Desk, third: str) -> None:
     """git takes a folder with HEAD, objects and refs for a repository and runs what its config names: each file of it
