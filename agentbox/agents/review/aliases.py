@@ -6,7 +6,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
 
-from agentbox.agents.review.autorun import RUNS, runs
+from agentbox.agents.review.autorun import RUNS, folded, runs
 from agentbox.agents.review.change import Change
 
 _MOST_TRIES: Final = 20_000  # of paths that links give: an agent makes as many links as it likes
@@ -31,7 +31,7 @@ def _marked(change: Change, aliases: "_Aliases") -> Change:
 
 def _runs_link(path: str) -> str:
     """What runs a link by itself, or what lies where it leads, were it a folder of that name."""
-    name = path.rpartition("/")[2].casefold()
+    name = folded(path.rpartition("/")[2])
     for why, patterns in RUNS.items():
         for pattern in patterns:
             if any(fnmatchcase(name, part) for part in pattern.split("/")[:-1]):
