@@ -16,6 +16,7 @@ from agentbox.adapters.beads.schema import MIGRATIONS
 from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import QuotaExceeded
+from agentbox.adapters.paging import page_of
 from agentbox.adapters.sqlite import Database
 from agentbox.adapters.text import check_range, check_text, cursor_of, json_text, key_of
 from agentbox.adapters.wire import JsonValue
@@ -139,9 +140,10 @@ class LocalSqliteBeads(Adapter):
             if after is not None:
                 where += " AND (b.priority, b.rank, b.id) > (?, ?, ?)"
                 values += after
-            found = raw_beads(db, f"{where} ORDER BY b.priority, b.rank, b.id LIMIT ?", (*values, limit + 1))
-            beyond = cursor_of(listing, order_of(found[limit - 1])) if len(found) > limit else None
-            return Page(items=self._damaged.readable(found[:limit], bead_of), next_cursor=beyond)
+            order = f"{where} ORDER BY b.priority, b.rank, b.id LIMIT ?"
+            found, more = page_of(raw_beads(db, order, (*values, limit + 1)), limit)
+            beyond = cursor_of(listing, order_of(found[-1])) if more else None
+            return Page(items=self._damaged.readable(found, bead_of), next_cursor=beyond)
 
         return await self._read(job, with_schedules=True)
 
@@ -161,12 +163,10 @@ class LocalSqliteBeads(Adapter):
         if after is not None:
             where += " AND b.id > ?"
             values += tuple(after)
-        found = await self._read(
-            lambda db, _now: raw_beads(db, f"WHERE TRUE{where} ORDER BY b.id LIMIT ?", (*values, limit + 1))
-        )
-        more = len(found) > limit
-        items = self._damaged.readable(found[:limit], bead_of)
-        return Page(items=items, next_cursor=cursor_of(listing, (found[limit - 1][0],)) if more else None)
+        order, values = f"WHERE TRUE{where} ORDER BY b.id LIMIT ?", (*values, limit + 1)
+        found, more = await self._read(lambda db, _now: page_of(raw_beads(db, order, values), limit))
+        items = self._damaged.readable(found, bead_of)
+        return Page(items=items, next_cursor=cursor_of(listing, (found[-1][0],)) if more else None)
 
     def _now(self) -> int:
         return ms(self.deps.clock.now())

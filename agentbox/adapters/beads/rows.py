@@ -10,7 +10,7 @@ import apsw
 from agentbox.adapters.beads.contract import Bead
 from agentbox.adapters.damaged_rows import UNREADABLE, damaged_row
 from agentbox.adapters.errors import NotFound
-from agentbox.adapters.sqlite import row, rows
+from agentbox.adapters.sqlite import row
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = (
@@ -71,9 +71,9 @@ def find(db: apsw.Connection, bead_id: str) -> Bead:
     return bead_of(found)
 
 
-def raw_beads(db: apsw.Connection, where: str, values: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """The rows, for `bead_of`, of a query that goes on after `FROM beads b`."""
-    return rows(db, SELECT + where, values)
+def raw_beads(db: apsw.Connection, where: str, values: Iterable[Any]) -> Iterable[tuple[Any, ...]]:
+    """The rows, for `bead_of`, of a query that goes on after `FROM beads b`, as they are found."""
+    return db.execute(SELECT + where, tuple(values))
 
 
 def order_of(found: Sequence[Any]) -> tuple[int, int, str]:

@@ -7,8 +7,25 @@ from agentbox.adapters.events import chain
 from agentbox.adapters.events.contract import Event, EventBatch, EventFilter
 from agentbox.adapters.events.recovery import Journal
 from agentbox.adapters.events.segments import locate, open_at
+from agentbox.adapters.paging import Room
 
 MOST = 10_000  # records looked at in one call, so that a rare filter still ends in time
+
+
+class _Found:
+    """The records of a batch."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._room = limit, Room(limit)
+        self.events: list[Event] = []
+        self.full = False
+
+    def add(self, event: Event, size: int) -> bool:
+        """Whether it belongs into the batch; if not, nothing does any more."""
+        if taken := self._room.takes(size):
+            self.events.append(event)
+        self.full = not taken or len(self.events) >= self._limit
+        return taken
 
 
 @dataclass(slots=True)
@@ -18,21 +35,22 @@ class Reader:
     journal: Journal
 
     def batch(self, since: int, limit: int, flt: EventFilter) -> EventBatch:
-        """Up to `limit` matching records after `since`. Raises CursorExpired below the first record kept."""
+        """Up to `limit` matching records after `since`, fewer where they are large. Raises CursorExpired below the first
+        record kept."""
         head = self.journal.head[0]
         if since < self.journal.first_seq - 1:
             raise self._expired(since + 1)
-        found: list[Event] = []
+        found = _Found(limit)
         at, last = since, min(head, since + MOST)
-        while at < last and len(found) < limit:
-            at = self._segment(at + 1, last, limit, flt, found)
-        return EventBatch(events=tuple(found), next_since=at, head_seq=head)
+        while at < last and not found.full:
+            at = self._segment(at + 1, last, flt, found)
+        return EventBatch(events=tuple(found.events), next_since=at, head_seq=head)
 
     def _expired(self, seq: int) -> CursorExpired:
         oldest = self.journal.first_seq
         return CursorExpired(f"cannot read from record {seq}: the oldest kept is {oldest}", oldest=oldest)
 
-    def _segment(self, seq: int, last: int, limit: int, flt: EventFilter, found: list[Event]) -> int:
+    def _segment(self, seq: int, last: int, flt: EventFilter, found: "_Found") -> int:
         """Reads on within one segment; returns the last record looked at."""
         segments = list(self.journal.segments)
         segment = locate(segments, seq)
@@ -45,9 +63,10 @@ class Reader:
             raise
         with stream:
             for number in range(seq, min(last + 1, following)):
-                event = chain.event_of(stream.readline())
-                if flt.matches(event):
-                    found.append(event)
-                if len(found) >= limit:
+                line = stream.readline()
+                event = chain.event_of(line)
+                if flt.matches(event) and not found.add(event, len(line)):
+                    return number - 1
+                if found.full:
                     return number
         return min(last, following - 1)

@@ -17,6 +17,7 @@ from agentbox.adapters.memory.pg.rows import LIVE
 from agentbox.adapters.memory.pg.schema import MIGRATIONS, with_vector
 from agentbox.adapters.memory.pg.words import Words, prune
 from agentbox.adapters.memory.rows import COLUMNS, Draft, Quotas, entry_of
+from agentbox.adapters.paging import page_of, records_of
 from agentbox.adapters.postgres import Connection, Postgres, row
 from agentbox.adapters.postgres import rows as select
 from agentbox.adapters.text import check_range, check_text, cursor_of, key_of
@@ -107,7 +108,7 @@ class ExternalPgMemory(Adapter):
             words=rows.folded(query), vector=None if vector is None else rows.vector_text(vector),
             namespaces=tuple(namespaces), limit=limit, mode=mode, conditions=filters.parse(flt), min_cosine=min_cosine,
         )  # fmt: skip
-        return await self._db.run(lambda db: search.search(db, embedder, self._words, asked))
+        return records_of(await self._db.run(lambda db: search.search(db, embedder, self._words, asked)), limit)[0]
 
     async def delete(self, key: str, *, namespace: str = "default") -> bool:
         self._open()
@@ -129,9 +130,9 @@ class ExternalPgMemory(Adapter):
         where += " AND e.key ^@ %s" + (" AND e.key > %s" if after else "")
         values = (namespace, *bound, prefix, *(after or ()), limit + 1)
         sql = f"SELECT {COLUMNS} FROM entries e WHERE e.namespace = %s AND {LIVE}{where} ORDER BY e.key LIMIT %s"
-        found = tuple(map(entry_of, await self._db.repeatable(lambda db: select(db, sql, values))))
-        more = len(found) > limit
-        return Page(items=found[:limit], next_cursor=cursor_of(listing, (found[limit - 1].key,)) if more else None)
+        found, more = page_of(await self._db.repeatable(lambda db: select(db, sql, values)), limit)
+        items = tuple(map(entry_of, found))
+        return Page(items=items, next_cursor=cursor_of(listing, (items[-1].key,)) if more else None)
 
     async def stats(self, namespace: str | None = None) -> MemoryStats:
         lazy = self._open()

@@ -20,6 +20,7 @@ from agentbox.adapters.memory.nearest import Vectors
 from agentbox.adapters.memory.rows import COLUMNS, LIVE, Draft, Quotas, entry_of
 from agentbox.adapters.memory.schema import MIGRATIONS
 from agentbox.adapters.memory.words import Words
+from agentbox.adapters.paging import page_of, records_of
 from agentbox.adapters.sqlite import Database, closed, row
 from agentbox.adapters.sqlite import rows as select
 from agentbox.adapters.text import check_range, check_text, cursor_of, key_of
@@ -126,7 +127,7 @@ class LocalSqliteMemory(Adapter):
             rows.check_maker(db, embedder)
             return search.search(db, vectors, words, asked)
 
-        return await self._db.read(job)
+        return records_of(await self._db.read(job), limit)[0]
 
     async def delete(self, key: str, *, namespace: str = "default") -> bool:
         self._open()
@@ -149,10 +150,9 @@ class LocalSqliteMemory(Adapter):
         where += " AND substr(e.key, 1, ?) = ?" + (" AND e.key > ?" if after else "")
         values = (namespace, self._now(), *bound, len(prefix), prefix, *(after or ()), limit + 1)
         sql = f"SELECT {COLUMNS} FROM entries e WHERE e.namespace = ? AND {LIVE}{where} ORDER BY e.key LIMIT ?"
-        found = await self._db.read(lambda db: select(db, sql, values))
-        items = self._damaged.readable(found[:limit], entry_of)
-        more = len(found) > limit
-        return Page(items=items, next_cursor=cursor_of(listing, (found[limit - 1][1],)) if more else None)
+        found, more = await self._db.read(lambda db: page_of(db.execute(sql, values), limit))
+        items = self._damaged.readable(found, entry_of)
+        return Page(items=items, next_cursor=cursor_of(listing, (found[-1][1],)) if more else None)
 
     async def stats(self, namespace: str | None = None) -> MemoryStats:
         lazy, now = self._open(), self._now()
