@@ -90,7 +90,7 @@ def _program(program: Program, paths: Paths, *, confined: bool) -> Mapping[str, 
     return {
         "command": ini.command((*_launcher(program.name, paths), *argv) if confined else argv, f"{where}, argv"),
         "directory": ini.plain(str(paths.at(program.directory)), f"{where}, directory"),
-        "environment": ini.environment(program_environment(program, paths), f"{where}, env"),
+        "environment": ini.environment(program_environment(program, paths, confined=confined), f"{where}, env"),
         "priority": str(program.priority),
         "autostart": "true",
         "autorestart": "false" if program.once else "true",
@@ -117,10 +117,12 @@ def _log(program: Program, paths: Paths) -> Mapping[str, str]:
     }
 
 
-def program_environment(program: Program, paths: Paths) -> Mapping[str, str]:
-    """What supervisord adds to its own environment for this program."""
+def program_environment(program: Program, paths: Paths, *, confined: bool) -> Mapping[str, str]:
+    """What supervisord adds to its own environment for this program. One of a feature, which is confined as agents are, has the
+    workspace for HOME; the others inherit a folder that no agent writes."""
+    home = {"HOME": str(paths.workspace)} if confined else {}
     prefix = {} if paths.contained else {PREFIX_VARIABLE: str(paths.prefix)}
-    return {**program.env, **prefix}
+    return {**home, **program.env, **prefix}
 
 
 def _launcher(name: str, paths: Paths) -> tuple[str, ...]:

@@ -12,6 +12,18 @@ from agentbox.probes.posture import fingerprint
 
 SETUID = ["find", "/", "-xdev", "-type", "f", "(", "-perm", "-4000", "-o", "-perm", "-2000", ")"]
 MEASURE = "from agentbox.probes.posture import fingerprint; print(fingerprint.measure())"
+PLANTED = "printf 'output = /workspace/obeyed\\n' >/workspace/.curlrc"
+HOMES = """
+import json, pathlib
+found = {}
+for folder in pathlib.Path("/proc").glob("[0-9]*"):
+    try:
+        entries = (folder / "environ").read_bytes().split(b"\\0")
+    except OSError:
+        continue
+    found[(folder / "comm").read_text().strip() + folder.name] = [e.decode() for e in entries if e.startswith(b"HOME=")]
+print(json.dumps(found))
+"""
 NO_EXEC = "cp /usr/bin/true /tmp/rc-016 && /tmp/rc-016"
 
 
@@ -69,3 +81,18 @@ def test_rc_016_no_setuid_file(running_docker: DockerBox) -> None:
     assert box.run(["bash", "-c", made]).out.strip() == "/workspace/s"
     assert len(box.run(["find", "/", "-xdev", "-type", "f"]).out.splitlines()) > 1000
     assert box.run(SETUID).out == ""
+
+
+def test_rc_016_nobody_obeys_files_of_the_workspace(running_docker: DockerBox) -> None:
+    """The health check's curl reads `.curlrc` of HOME, the operator's shell `.bashrc`: agents may write the workspace."""
+    box = running_docker
+    planted = box.run(["bash", "-c", PLANTED])
+    assert planted.code == 0, planted.err
+    asked = box.run(["/usr/bin/curl", "-sS", f"http://127.0.0.1:{box.plan.api.port}/livez"])
+    assert "uptime" in json.loads(asked.out)
+    assert box.run(["ls", "/workspace/obeyed"]).code != 0
+    box.run(["rm", "/workspace/.curlrc"])
+    homes = json.loads(box.python(HOMES).out)
+    assert len(homes) >= 5
+    assert "HOME=/run/agentbox" in {home for found in homes.values() for home in found}
+    assert [name for name, found in homes.items() if "HOME=/workspace" in found] == []

@@ -66,6 +66,8 @@ def test_the_config_is_the_plans(image: Path) -> None:
     assert inner["Labels"]["org.agentbox.test-hooks"] == "false"
     assert inner["Labels"]["org.agentbox.closure-digest"] == closure_digest(diff_ids)
     assert f"AGENTBOX_CLOSURE_DIGEST={closure_digest(diff_ids)}" in inner["Env"]
+    homes = [entry for entry in inner["Env"] if entry.startswith("HOME=")]
+    assert homes == ["HOME=/run/agentbox"], "agents write the workspace"
 
 
 def test_reading_gives_what_was_written(image: Path) -> None:

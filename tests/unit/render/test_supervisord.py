@@ -151,7 +151,7 @@ def test_below_a_prefix_our_programs_and_paths_move_and_are_told(tmp_path: Path)
         config = configs[program.name]
         assert config.command.startswith(f"{tmp_path}/opt/agentbox/venv/bin/python ")  # type: ignore[attr-defined]
         assert config.environment == {**program.env, "AGENTBOX_PREFIX": str(tmp_path)}  # type: ignore[attr-defined]
-        assert config.environment == program_environment(program, paths)  # type: ignore[attr-defined]
+        assert config.environment == program_environment(program, paths, confined=False)  # type: ignore[attr-defined]
     assert "=/opt/agentbox" not in text
     assert "=/run" not in text
     assert "=/var" not in text
