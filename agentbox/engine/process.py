@@ -233,7 +233,7 @@ def boot_environment(paths: Paths, start: Start) -> dict[str, str]:
 def _environment(paths: Paths) -> dict[str, str]:
     here = environment()
     kept = {name: here[name] for name in _INHERITED if name in here}
-    return kept | {PREFIX_VARIABLE: str(paths.prefix), "HOME": str(paths.run), "TMPDIR": str(paths.tmp)}
+    return kept | {PREFIX_VARIABLE: str(paths.prefix), "HOME": str(paths.home), "TMPDIR": str(paths.tmp)}
 
 
 def _reap(pid: int) -> None:

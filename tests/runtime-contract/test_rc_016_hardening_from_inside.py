@@ -94,5 +94,5 @@ def test_rc_016_nobody_obeys_files_of_the_workspace(running_docker: DockerBox) -
     box.run(["rm", "/workspace/.curlrc"])
     homes = json.loads(box.python(HOMES).out)
     assert len(homes) >= 5
-    assert "HOME=/run/agentbox" in {home for found in homes.values() for home in found}
+    assert "HOME=/var/lib/agentbox/home" in {home for found in homes.values() for home in found}
     assert [name for name, found in homes.items() if "HOME=/workspace" in found] == []

@@ -32,7 +32,7 @@ def image_config(
             "Env": [
                 f"PATH={_PATH}",
                 "LANG=C.UTF-8",
-                "HOME=/run/agentbox",  # no agent writes it: curl, git, bash and Python obey files of theirs there
+                "HOME=/var/lib/agentbox/home",  # as in passwd; no agent writes it: curl, git, bash and Python obey files of theirs there
                 f"AGENTBOX_CLOSURE_DIGEST={closure}",
                 f"AGENTBOX_REVISION={revision}",
             ],

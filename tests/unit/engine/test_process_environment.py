@@ -23,7 +23,7 @@ def test_only_what_the_plan_names_is_passed_through(tmp_path: Path, monkeypatch:
     found = boot_environment(Paths(tmp_path), Start(plan=plan, manifest=b"", state=BoxState(tmp_path / "state")))
     assert (found["TZ"], found["AGENTBOX_LOG_LEVEL"], found["AGENTBOX_STRICT"]) == ("UTC", "info", "0")
     assert not {"OTHER", "UNSET"} & set(found)
-    assert found["HOME"] == str(Paths(tmp_path).run), "agents write the workspace"
+    assert found["HOME"] == str(Paths(tmp_path).home), "agents write the workspace"
 
 
 def test_a_box_runs_the_environment_that_started_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
