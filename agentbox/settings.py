@@ -187,11 +187,6 @@ class Paths:
         return self.state / name
 
     @cached_property
-    def home(self) -> Path:
-        """HOME of the box's own programs, which no agent writes or reads. There need be none."""
-        return self.state / "home"
-
-    @cached_property
     def state_secrets(self) -> Path:
         return self.state / "secrets"
 

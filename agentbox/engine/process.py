@@ -21,6 +21,7 @@ from agentbox.engine.members import end, leader, members
 from agentbox.engine.places import process_root
 from agentbox.engine.state import BoxRecord, BoxState
 from agentbox.errors import AgentboxError, ExitCode
+from agentbox.plan.names import HOME
 from agentbox.settings import CHECKOUT, PREFIX_VARIABLE, Paths, environment
 from agentbox.supervision.protections import PROCESS_ENGINE_LACKS
 
@@ -233,7 +234,7 @@ def boot_environment(paths: Paths, start: Start) -> dict[str, str]:
 def _environment(paths: Paths) -> dict[str, str]:
     here = environment()
     kept = {name: here[name] for name in _INHERITED if name in here}
-    return kept | {PREFIX_VARIABLE: str(paths.prefix), "HOME": str(paths.home), "TMPDIR": str(paths.tmp)}
+    return kept | {PREFIX_VARIABLE: str(paths.prefix), "HOME": str(paths.at(HOME)), "TMPDIR": str(paths.tmp)}
 
 
 def _reap(pid: int) -> None:

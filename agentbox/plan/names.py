@@ -21,3 +21,5 @@ KUBERNETES = "kubernetes"
 
 ONCE_GROUP = "once"
 FEATURE_GROUP = "features"
+
+HOME = "/var/lib/agentbox/home"  # of the box's own programs: no agent writes or reads it; there need be none

@@ -9,6 +9,7 @@ from agentbox.cli.stages.start import Wish, made_of
 from agentbox.engine.base import Start
 from agentbox.engine.process import boot_environment, lay_out
 from agentbox.engine.state import BoxState
+from agentbox.plan.names import HOME
 from agentbox.settings import Paths
 from agentbox.testing.plans import plan_of
 
@@ -23,7 +24,7 @@ def test_only_what_the_plan_names_is_passed_through(tmp_path: Path, monkeypatch:
     found = boot_environment(Paths(tmp_path), Start(plan=plan, manifest=b"", state=BoxState(tmp_path / "state")))
     assert (found["TZ"], found["AGENTBOX_LOG_LEVEL"], found["AGENTBOX_STRICT"]) == ("UTC", "info", "0")
     assert not {"OTHER", "UNSET"} & set(found)
-    assert found["HOME"] == str(Paths(tmp_path).home), "agents write the workspace"
+    assert found["HOME"] == str(Paths(tmp_path).at(HOME)), "agents write the workspace"
 
 
 def test_a_box_runs_the_environment_that_started_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,8 @@ from agentbox.canonical import canonical_json, digest, sha256_hex
 from agentbox.errors import AgentboxError, ExitCode
 from agentbox.image import read_archive
 from agentbox.image.oci.config import closure_digest
-from agentbox.settings import CHECKOUT, Paths
+from agentbox.plan.names import HOME
+from agentbox.settings import CHECKOUT
 
 
 @pytest.fixture
@@ -68,9 +69,9 @@ def test_the_config_is_the_plans(image: Path) -> None:
     assert inner["Labels"]["org.agentbox.closure-digest"] == closure_digest(diff_ids)
     assert f"AGENTBOX_CLOSURE_DIGEST={closure_digest(diff_ids)}" in inner["Env"]
     homes = [entry for entry in inner["Env"] if entry.startswith("HOME=")]
-    assert homes == [f"HOME={Paths().home}"], "agents write the workspace"
+    assert homes == [f"HOME={HOME}"], "agents write the workspace"
     known = (CHECKOUT / "config/etc/passwd").read_text().splitlines()  # where curl looks next
-    assert [row.split(":")[5] for row in known if row.split(":")[2] == "1000"] == [str(Paths().home)]
+    assert [row.split(":")[5] for row in known if row.split(":")[2] == "1000"] == [HOME]
 
 
 def test_reading_gives_what_was_written(image: Path) -> None:
