@@ -34,6 +34,7 @@ from agentbox.render.supervisord import boot_log
 from agentbox.settings import PREFIX_VARIABLE, Paths
 from agentbox.supervision import procfs
 from agentbox.supervision.rpc import SupervisorClient
+from agentbox.testing.until import pause
 
 UID = 1000
 MANIFEST = b'[meta]\nname = "box"\n'
@@ -196,10 +197,12 @@ class PrefixBox:
     def until(self, condition: Callable[[], object], seconds: float = 60, what: str = "") -> None:
         """Waits until `condition()` is true. An AssertionError shows the log."""
         end = time.monotonic() + seconds
+        began = time.monotonic()
         while not condition():
             if time.monotonic() > end:
                 raise AssertionError(f"not within {seconds} s: {what or condition}\n{self.log()}")
-            time.sleep(0.005)
+            time.sleep(pause(began))
+            began = time.monotonic()
 
     def until_event(self, name: str, seconds: float = 60) -> dict[str, Any]:
         self.until(lambda: self.events(name), seconds, name)

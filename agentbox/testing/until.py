@@ -4,11 +4,21 @@ import asyncio
 import time
 from collections.abc import Callable
 
+_MOST = 0.2
+
+
+def pause(began: float, least: float = 0.005) -> float:
+    """Seconds until the next poll, after one that began then: as long as it took, so that polling leaves half of a processor
+    to what is waited for."""
+    return max(least, min(time.monotonic() - began, _MOST))
+
 
 async def until(condition: Callable[[], bool], what: str, *, seconds: float = 30.0) -> None:
     """Returns once the condition holds. Raises AssertionError naming `what` when the time is over."""
     deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds:g} s: {what}")
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(pause(began))
+        began = time.monotonic()

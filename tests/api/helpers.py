@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agentbox.client import BoxClient, LogItem, Task
+from agentbox.testing.until import pause
 
 
 def spec(*argv: str, **more: Any) -> dict[str, Any]:
@@ -35,7 +36,9 @@ def text(items: list[LogItem], kind: str = "stdout") -> str:
 def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
     """Waits for a true value and returns it. An AssertionError past the deadline."""
     end = time.monotonic() + seconds
+    began = time.monotonic()
     while not (found := condition()):
         assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.01)
+        time.sleep(pause(began, 0.01))
+        began = time.monotonic()
     return found

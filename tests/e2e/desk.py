@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentbox.settings import CHECKOUT
+from agentbox.testing.until import pause
 
 T = TypeVar("T")
 PYTHON = "/opt/agentbox/venv/bin/python"
@@ -142,9 +143,11 @@ class Desk:
 def wait_for(condition: Callable[[], T | None], seconds: float, what: str) -> T:
     """The first true value of `condition`. Fails with `what` when the deadline passes."""
     deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while not (found := condition()):
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
+        time.sleep(pause(began, 0.02))
+        began = time.monotonic()
     return found
 
 

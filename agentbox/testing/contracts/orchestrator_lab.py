@@ -11,6 +11,7 @@ from agentbox.adapters.orchestrator.contract import AgentHandle, AgentSpec, Limi
 from agentbox.adapters.orchestrator.record import RecordLine
 from agentbox.ids import uuid7
 from agentbox.sandbox import tree
+from agentbox.testing.until import pause
 
 FOREVER = ("sleep", "100000")
 _PATIENCE = 15.0
@@ -74,9 +75,11 @@ def new_id() -> str:
 async def until_async(holds: Callable[[], Awaitable[bool]], what: str, seconds: float = _PATIENCE) -> None:
     """Returns once the answer is true. AssertionError after the deadline."""
     deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while not await holds():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(pause(began, 0.01))
+        began = time.monotonic()
 
 
 async def items(adapter: Orchestrator, agent_id: str, since: int = 0, *, follow: bool = True) -> list[StreamItem]:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ adapters = {{ pods = {{ use = "local-fs" }}, memory = {{ use = "local-sqlite" }}
 """
 PYTHON = "/opt/agentbox/venv/bin/python"
 SENTINEL = "/run/agentbox/bootstrap.done"
+_RUNS_SECONDS = 0.5
 _SUPERVISOR = (
     "import sys; from agentbox.settings import Paths; from agentbox.supervision.rpc import SupervisorClient;"
     "client = SupervisorClient(Paths.of_this_process());"
@@ -196,12 +198,16 @@ class Box(ABC):
 
     def wait_ready(self, seconds: float = 60) -> dict[str, Any]:
         """Waits for `/ready` 200 and returns its body; fails with the box's log when the box ends first."""
+        asked = time.monotonic()  # whether it runs: an engine's client costs more than the poll
 
         def ready() -> dict[str, Any] | None:
+            nonlocal asked
             answer = self.try_get("/ready")
             if answer is not None and answer.status == 200:
                 return answer.json
-            assert self.exit_code() is None, f"the box ended: {self.log_lines()[-12:]}"
+            if time.monotonic() > asked + _RUNS_SECONDS:
+                assert self.exit_code() is None, f"the box ended: {self.log_lines()[-12:]}"
+                asked = time.monotonic()
             return None
 
         return wait_for(ready, seconds, lambda: f"ready; verdict {self.verdict()}, log {self.log_lines()[-8:]}")

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from agentbox.testing.until import pause
+
 T = TypeVar("T")
 _POLL_SECONDS = 0.02
 
@@ -12,10 +14,11 @@ def wait_for(condition: Callable[[], T | None], seconds: float, what: str | Call
     """The first true value of `condition`. Fails with `what` and the last value when the deadline passes."""
     deadline = time.monotonic() + seconds
     while True:
+        began = time.monotonic()
         last = condition()
         if last:
             return last
         if time.monotonic() > deadline:
             told = what if isinstance(what, str) else what()
             raise AssertionError(f"not within {seconds} s: {told} (last: {last!r})")
-        time.sleep(_POLL_SECONDS)
+        time.sleep(pause(began, _POLL_SECONDS))

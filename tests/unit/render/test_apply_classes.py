@@ -128,6 +128,7 @@ def pair(path: str) -> str:
 KEYS = [path for path in effective_values(before()) if path != "meta.schema_version"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("path", [path for path in KEYS if apply_class(path) in ("live", "boot")])
 def test_a_live_or_boot_key_alters_nothing_outside_of_the_box(path: str) -> None:
     """Image recipe, compose, Kubernetes and every other engine's input are byte-equal."""
@@ -136,6 +137,7 @@ def test_a_live_or_boot_key_alters_nothing_outside_of_the_box(path: str) -> None
     assert recipe(manifest) == recipe_before(pair(path))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("path", [path for path in KEYS if apply_class(path) == "recreate"])
 def test_a_recreate_key_keeps_the_image(path: str) -> None:
     """The same layers but `config`, and the same image config."""
