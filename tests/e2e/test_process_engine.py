@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import socket
+import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -86,6 +89,51 @@ def test_a_killed_supervisor_leaves_nothing_that_stays(box: Desk) -> None:
     assert members(root) == []
     box.up(*UP)
     assert box("run", "--", "echo", "fine").out == "fine\n"
+
+
+def test_a_full_disk_is_named_and_nothing_is_lost(other: Desk) -> None:
+    """No room below the state folder: `up` and `status` say which and what to do; with room all is there."""
+    other.up(*UP)
+    task = other("run", "--", "echo", "before")
+    assert task.out == "before\n"
+    folder = Path(_record(other)["root"]) / "var/lib/agentbox"
+    before = other("--json", "task", "list").json
+    other("down")
+    with _small(folder):
+        filler = folder / "filler"
+        for amount in (8 << 20, 1 << 12, 1):
+            _fill(filler, amount)
+        refused = other("up", "--yes", *UP)
+        assert refused.code == 1
+        assert "cannot write /var/lib/agentbox: No space left on device" in refused.err
+        assert f"Make room on that file system, of {folder}; what the box stored is as it was." in refused.err
+        said = other.status()
+        assert (said["state"], "No space left on device" in said["why"]) == ("exited", True)
+        assert said["fix"].startswith(f"Make room on that file system, of {folder}")
+        filler.unlink()
+        other.up(*UP)
+        assert other("--json", "task", "list").json == before
+        assert other("events", "verify").code == 0
+        other("down")
+
+
+@contextmanager
+def _small(folder: Path) -> Iterator[None]:
+    """A small file system in the place of that folder, with what it has."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as kept:
+        subprocess.run(["cp", "-a", f"{folder}/.", kept], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", folder], check=True)
+        try:
+            subprocess.run(["cp", "-a", f"{kept}/.", folder], check=True)
+            yield
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def _fill(path: Path, amount: int) -> None:
+    with contextlib.suppress(OSError), path.open("ab", buffering=0) as file:
+        while True:
+            file.write(bytes(amount))
 
 
 def test_a_lost_record_is_found(box: Desk) -> None:

@@ -51,12 +51,14 @@ def _prove(context: Context, root: str) -> None:
     except Full as full:
         context.emit("WritableRootFailed", path=root, errno="ENOSPC", free_bytes=full.free)
         raise BootError(
-            f"cannot use {root}: only {full.free >> 20} MiB are free, {full.needed >> 20} MiB are needed",
-            "Make room on that volume.",
+            f"cannot use {root}: only {_amount(full.free)} are free, {_amount(full.needed)} are needed",
+            _room(context, root),
         ) from full
     except OSError as error:
         context.emit("WritableRootFailed", path=root, errno=_name(error), free_bytes=0)
-        raise BootError(f"cannot write {root}: {error.strerror} ({_name(error)})", _fix(root, error)) from error
+        raise BootError(
+            f"cannot write {root}: {error.strerror} ({_name(error)})", _fix(context, root, error)
+        ) from error
     context.emit("WritableRootReady", path=root, free_bytes=free)
 
 
@@ -64,9 +66,19 @@ def _name(error: OSError) -> str:
     return errno.errorcode.get(error.errno or 0, str(error.errno))
 
 
-def _fix(root: str, error: OSError) -> str:
+def _amount(size: int) -> str:
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+
+
+def _room(context: Context, root: str) -> str:
+    """What the box stored stays as it is: nothing was written but a file that is gone again."""
+    where = "volume" if context.paths.contained else f"file system, of {context.paths.at(root)}"
+    return f"Make room on that {where}; what the box stored is as it was."
+
+
+def _fix(context: Context, root: str, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "Make room on that volume."
+        return _room(context, root)
     if error.errno == errno.EROFS:
         return f"Mount {root} writable."
     return f"Give uid 1000 a writable {root}: mount it as the generated compose file does."

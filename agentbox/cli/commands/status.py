@@ -9,7 +9,8 @@ import click
 
 from agentbox.cli.context import Cli
 from agentbox.engine.named import engine_named
-from agentbox.engine.waiting import SILENT, ask, ask_ready
+from agentbox.engine.waiting import SILENT, ask, ask_ready, boot_lines, failure
+from agentbox.engine.waiting import fix as remedy
 from agentbox.errors import AgentboxError, ExitCode
 
 if TYPE_CHECKING:
@@ -74,9 +75,12 @@ def _ended(engine: Engine, record: BoxRecord, running: Running) -> dict[str, Any
         return found
     from agentbox.engine.shutdown import last_shutdown
 
-    last = last_shutdown(engine, record)
+    last, lines = last_shutdown(engine, record), boot_lines(engine, record)
     if last.clean:
         why, fix = f"it was stopped: {last.mark}", "run ./agentbox.sh up"
+    elif failed := failure(lines):
+        why = f"{failed}{f'; {engine.name} started it again {running.restarts} times' if running.restarts else ''}"
+        fix = f"{remedy(lines) or './agentbox.sh logs says more.'} Then run ./agentbox.sh up"
     elif running.restarts:
         why = f"it ended by itself; {engine.name} started it again {running.restarts} times, its limit"
         fix = "./agentbox.sh logs says why it ended; ./agentbox.sh up starts it and counts from 0 again"

@@ -36,6 +36,19 @@ def test_a_box_that_was_stopped_says_so(record: BoxRecord) -> None:
     assert "clean, drained in 0.1 s, ended a" in _ended(Process(), record, Process().inspect(record))["why"]
 
 
+def test_a_boot_that_failed_says_why(record: BoxRecord) -> None:
+    """In the words of the boot, with its remedy."""
+    failed = (
+        '{"event":"BootstrapFailed","phase":"1","reason":"cannot write /var/lib/agentbox: full","fix":"Make room."}'
+    )
+    (Path(record.root) / "boot.log").write_text('{"event":"BootstrapStarted"}\n' + failed + "\n")
+    found = _ended(Process(), record, Running("exited", 1, 5))
+    assert (
+        found["why"] == "boot failed in phase 1: cannot write /var/lib/agentbox: full; process started it again 5 times"
+    )
+    assert found["fix"] == "Make room. Then run ./agentbox.sh up"
+
+
 def test_an_engine_that_gave_up_is_named(record: BoxRecord) -> None:
     """How often it started the box again, and that `up` counts anew."""
     found = _ended(Process(), record, Running("exited", 137, 5))
