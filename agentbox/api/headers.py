@@ -28,6 +28,8 @@ _SINGLE = frozenset({
     b"authorization", b"host", b"content-type", b"content-length", b"idempotency-key", b"last-event-id", b"range",
     b"if-range", b"traceparent", b"if-modified-since", b"if-unmodified-since",
 })  # fmt: skip
+# No user, path, query or fragment: what is left of those may be taken for another host than ours.
+_AUTHORITY = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{0,5})?")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -91,11 +93,9 @@ def check_probe_host(headers: Mapping[str, str], allowed: frozenset[str]) -> Non
 
 
 def host_of(header: str) -> str:
-    """The host of a `Host` header in lower case, without brackets; "" for what is none."""
-    try:
-        return urlsplit(f"//{header}").hostname or ""
-    except ValueError:
-        return ""
+    """The host of a `Host` header in lower case, without brackets; "" for what is not `host` or `host:port`."""
+    found = _AUTHORITY.fullmatch(header.lower())
+    return (found["v6"] or found["name"]) if found else ""
 
 
 def _is_address(host: str) -> bool:

@@ -101,10 +101,11 @@ def _smuggling(_facts: Facts) -> str:
 def _overrides(_facts: Facts) -> str:
     heads = (
         "X-HTTP-Method-Override: DELETE\r\n", "X_Method_Override: DELETE\r\n", "X-Original-URL: /admin\r\n",
-        "X-Rewrite-URL: /admin\r\n",
+        "X-Rewrite-URL: /admin\r\n", "Content_Length: 40\r\n", "Transfer_Encoding: chunked\r\n",
     )  # fmt: skip
+    queries = ("%5fmethod=DELETE", "+_method=DELETE", "_method%00=DELETE", "a;_method=DELETE")
     replies = [proxy("http://192.0.2.1/", method="GET", head=head) for head in heads]
-    replies.append(proxy("http://192.0.2.1/?%5fmethod=DELETE", method="POST", head="Content-Length: 0\r\n"))
+    replies += [proxy(f"http://192.0.2.1/?{query}", method="POST", head="Content-Length: 0\r\n") for query in queries]
     return worst(_stopped(reply, "400") for reply in replies)
 
 

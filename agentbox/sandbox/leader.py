@@ -26,6 +26,9 @@ _BLOCK = 1 << 16
 NICE = 10
 READY = b"r"  # it has been through what it will do, and waits
 OOM_SCORE = 500  # the kernel picks an agent before the control plane
+# Pending signals and POSIX timers, of which the kernel keeps one sum for each user: with so many pending an agent gets no
+# more, and the control plane, whose limit is far above, does.
+SIGNALS = 1024
 # What the interpreter, the reaper, or whoever started the control plane may have set; exec keeps an ignored signal.
 _OURS = (
     *(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGTERM),
@@ -95,6 +98,7 @@ def _prepare(report: int, handover: int) -> None:
     os.umask(0o022)
     Stage.name = "limits"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    lower(resource.RLIMIT_SIGPENDING, SIGNALS)
     _be_picked_first()
     Stage.name = "stdio"
     # Moved above both first: one may sit at the number that the other is about to take.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import unquote_to_bytes
 
 import h11
 
@@ -16,13 +16,16 @@ _HOP: Final = frozenset((
     b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate", b"proxy-authorization", b"te", b"trailer",
     b"transfer-encoding", b"upgrade", b"http2-settings", b"expect", b"host", b"content-length",
 ))  # fmt: skip
-# By these some servers take another method, path or host than those that a rule decided on. With `_` for `-`, since CGI and
-# WSGI do not tell the two apart.
+# By these some servers take another method, path or host than those that a rule decided on.
 _OVERRIDES: Final = frozenset((
     b"x-http-method-override", b"x-http-method", b"x-method-override", b"x-original-method", b"x-original-url",
-    b"x-original-uri", b"x-rewrite-url", b"x-original-host", b"x-host", b"x-http-host-override",
+    b"x-original-uri", b"x-original-path", b"x-rewrite-url", b"x-rewrite-uri", b"x-override-url", b"x-http-path-override",
+    b"x-envoy-original-path", b"x-original-host", b"x-host", b"x-http-host-override",
 ))  # fmt: skip
-_OVERRIDING_PARAMETERS: Final = _OVERRIDES | {b"_method"}
+_OVERRIDING_PARAMETERS: Final = _OVERRIDES | {b"-method"}
+_SIGN: Final = re.compile(rb"[^a-z0-9]")
+_WIDE_ESCAPE: Final = re.compile(rb"%u00([0-9a-f]{2})")  # ASP's
+_BLANK: Final = bytes(range(0x21))
 _OF_A_PROXY: Final = (b"forwarded", b"x-forwarded-")  # what a proxy before the server says; this one says nothing
 _LINE_END: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")  # a CR or LF that stands alone
 _FOLDED: Final = re.compile(rb"\n[ \t]")
@@ -60,16 +63,29 @@ def judge(head: bytes) -> None:
 
 
 def _check_overrides(target: bytes, names: Iterable[bytes]) -> None:
-    """Raises Sorry (400) for a header or a parameter of the query that names another method, path or host."""
-    if found := next((name for name in names if _dashed(name) in _OVERRIDES), b""):
-        raise _odd(f"{found.decode('ascii', 'replace')} names another method, path or host than its first line")
-    parameters = parse_qsl(target.partition(b"?")[2], keep_blank_values=True)
-    if found := next((name for name, _ in parameters if _dashed(name.lower()) in _OVERRIDING_PARAMETERS), b""):
+    """Raises Sorry (400) for a header or a parameter of the query that names another method, path or host, and for a header
+    of the connection in a spelling that only the server may take for it."""
+    for name in names:
+        dashed = _dashed(name)
+        if dashed in _OVERRIDES:
+            raise _odd(f"{name.decode('ascii', 'replace')} names another method, path or host than its first line")
+        if dashed in _HOP and name != dashed:
+            raise _odd(f"{name.decode('ascii', 'replace')} is {dashed.decode()} to some servers")
+    if found := next((name for name in _parameters(target) if _dashed(name) in _OVERRIDING_PARAMETERS), b""):
         raise _odd(f"{found.decode('ascii', 'replace')} in its query names another method, path or host")
 
 
+def _parameters(target: bytes) -> Iterable[bytes]:
+    """Names in the query as the most lenient server reads them: cut at `;` too, without blanks around, up to a NUL."""
+    query = _WIDE_ESCAPE.sub(rb"%\1", target.partition(b"?")[2].lower())
+    for part in query.replace(b";", b"&").split(b"&"):
+        name = unquote_to_bytes(part.partition(b"=")[0].replace(b"+", b" "))
+        yield name.strip(_BLANK).partition(b"\0")[0].strip(_BLANK).lower()
+
+
 def _dashed(name: bytes) -> bytes:
-    return name[:1] + name[1:].replace(b"_", b"-")
+    """CGI, WSGI and PHP do not tell `_`, `.` and `-` apart."""
+    return _SIGN.sub(b"-", name)
 
 
 def onward(request: h11.Request, target: Target) -> h11.Request:

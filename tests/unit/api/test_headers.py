@@ -25,14 +25,19 @@ PUBLIC = replace(PLAN, api=replace(PLAN.api, public_base="https://box.example.or
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:80", "127.0.0.1:9", "[::1]", "box.example.org:8443", "10.1.2.3"]
+    "host", ["localhost", "LOCALHOST:80", "localhost:", "127.0.0.1:9", "[::1]", "box.example.org:8443", "10.1.2.3"]
 )
 def test_configured_and_loopback_hosts_pass(host: str) -> None:
     """Case and port do not matter."""
     check_host({"host": host}, allowed_hosts(PUBLIC))
 
 
-@pytest.mark.parametrize("host", ["", "example.org", "box.example.org.evil", "10.1.2.4", "[::2]", "[", "a b", "::1:x"])
+@pytest.mark.parametrize(
+    "host",
+    ["", "example.org", "box.example.org.evil", "10.1.2.4", "[::2]", "[", "a b", "::1:x", "x@127.0.0.1", "evil@localhost:80",
+     "127.0.0.1#.evil", "127.0.0.1/.evil", "127.0.0.1?.evil", "localhost:80@evil", "localhost:x", "[::1]x",
+     "[::1", "::1", "127.0.0.1\\.evil", "local\thost", "[::1%lo]", "//localhost", "localhost\n"],
+)  # fmt: skip
 def test_other_hosts_do_not(host: str) -> None:
     """Anything that is not exactly one of them is misdirected, nonsense too."""
     with pytest.raises(Misdirected):
@@ -40,7 +45,7 @@ def test_other_hosts_do_not(host: str) -> None:
 
 
 def test_a_host_is_read_without_port_and_brackets() -> None:
-    """As urllib reads an authority."""
+    """Nothing else than a host and a port is one."""
     assert [host_of(text) for text in ("A.b:1", "[::1]:9090", "")] == ["a.b", "::1", ""]
 
 

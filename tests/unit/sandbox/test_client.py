@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import resource
 import signal
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -17,6 +19,7 @@ from agentbox.sandbox import Launch, SpawnFailed, tree
 from agentbox.sandbox.client import Agent, Launcher
 from agentbox.sandbox.confine import Confinement
 from agentbox.sandbox.landlock import Grant
+from agentbox.sandbox.leader import SIGNALS
 from agentbox.testing.until import until
 
 
@@ -108,6 +111,28 @@ async def test_limits_hold_for_the_leader(launcher: Launcher, launch: Launch) ->
     assert (found["nofile"], found["data"], found["cpus"], found["nice"]) == (77, 1 << 30, 1, 10)
     assert found["no_new_privs"]
     assert (await read_all(agent.stdout)).split() == [b"77", b"10"]
+
+
+async def test_no_agent_takes_all_pending_signals_of_the_user(launcher: Launcher, launch: Launch) -> None:
+    """A timer holds one of a sum that the kernel keeps for the user: whoever is no agent has the rest of it."""
+    code = """
+import ctypes, resource, signal
+libc, timer = ctypes.CDLL(None), ctypes.c_void_p()
+made = 0
+while made < 50_000 and libc.timer_create(1, None, ctypes.byref(timer)) == 0:
+    made += 1
+print(resource.getrlimit(resource.RLIMIT_SIGPENDING)[1], made, flush=True)
+signal.pause()
+"""
+    agent = await launcher.spawn(replace(launch, argv=(sys.executable, "-c", code)))
+    limit, made = map(int, (await asyncio.to_thread(os.read, agent.stdout, 100)).split())
+    assert limit == SIGNALS
+    assert made <= SIGNALS
+    libc, timer = ctypes.CDLL(None, use_errno=True), ctypes.c_void_p()
+    assert libc.timer_create(1, None, ctypes.byref(timer)) == 0, os.strerror(ctypes.get_errno())
+    assert libc.timer_delete(timer) == 0
+    agent.end(0)
+    await over(agent)
 
 
 @pytest.mark.timed
