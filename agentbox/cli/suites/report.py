@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from agentbox.settings import CHECKOUT
+
 HEADINGS = f"{'stage':<10} {'result':<8} {'minutes':>8} {'passed':>7} {'failed':>7} {'skipped':>8}"
 
 
@@ -74,15 +76,26 @@ def _cases(report: Path) -> list[Case]:
     """A test whose body and fixture both failed is one case."""
     found: dict[tuple[str, str], Case] = {}
     for row in ElementTree.parse(report).iter("testcase"):
-        file, name = row.get("file", ""), row.get("name", "")
-        before = found.get((file, f"{row.get('classname')}.{name}"))
+        file, name = _node(row)
+        before = found.get((file, name))
         failed = next((_why(fault) for kind in ("failure", "error") for fault in row.findall(kind)), "")
         skipped = next((_why(fault) for fault in row.findall("skipped")), "")
-        found[file, f"{row.get('classname')}.{name}"] = Case(
+        found[file, name] = Case(
             file, name, float(row.get("time", 0)) + (before.seconds if before else 0),
             (before.failed if before else "") or failed, (before.skipped if before else "") or skipped,
         )  # fmt: skip
     return list(found.values())
+
+
+def _node(row: ElementTree.Element) -> tuple[str, str]:
+    """The test file, and what follows it in the test's id. pytest names the file that defines a test, which is another where
+    a class inherits it; the class tells of which store it is."""
+    parts, name = row.get("classname", "").split("."), row.get("name", "")
+    for count in range(len(parts), 0, -1):
+        file = "/".join(parts[:count]) + ".py"
+        if (CHECKOUT / file).is_file():
+            return file, "::".join([*parts[count:], name])
+    return row.get("file", ""), name
 
 
 def _why(fault: ElementTree.Element) -> str:

@@ -148,6 +148,17 @@ def test_files_left_to_another_suite_are_in_one() -> None:
     assert all((CHECKOUT / path).is_file() for path in ignored)
 
 
+def test_an_inherited_test_is_of_the_file_that_inherits_it(tmp_path: Path) -> None:
+    """Its id can be run, and says of which class it is: many files inherit one suite."""
+    node = "tests/contract/test_events_local_jsonl.py::TestLocalJsonl::test_C01_close_is_idempotent_and_leaves_nothing"
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junit-xml={tmp_path}/report.xml", node]
+    argv += ["-o", "junit_family=xunit1"]
+    done = subprocess.run(argv, cwd=CHECKOUT, capture_output=True, check=False)
+    result = report.result_of("contract", [done.returncode], 1.0, tmp_path / "report.xml", None)
+    assert ([case.place for case in result.cases], result.passed) == ([node], True)
+    assert list(report.durations([result])) in ([], [node.partition("::")[0]])
+
+
 def test_suites_are_spread_over_lanes_in_order() -> None:
     """Each is in one lane; what a suite waits for is in another lane or before it."""
     found = lanes(SUITES)
