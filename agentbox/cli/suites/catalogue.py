@@ -61,7 +61,7 @@ SUITES = (
         ),
     ),
     Suite("contract", ("tests/contract", "tests/mesh"), workers=2),
-    Suite("unit", ("tests/unit", "tests/rules", "tests/golden", "tests/meta", "tests/api"), workers=2),
+    Suite("unit", ("tests/unit", "tests/rules", "tests/golden", "tests/meta", "tests/api"), workers=3),
     Suite("images", programs=(("python", "tests/tools/build_images.py"),), lane="boxes", containers=True),
     Suite("runtime", ("tests/runtime-contract",), lane="boxes", containers=True, options=_WITHOUT_BUILDS),
     Suite("features", ("tests/features",), lane="boxes", containers=True),
