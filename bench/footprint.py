@@ -23,7 +23,7 @@ def command(pid):
 found = {}
 for entry in pathlib.Path("/proc").glob("[0-9]*"):
     line = command(entry.name)
-    for name in ("supervisor.supervisord", "agentbox.api", "agentbox.gateway", "agentbox.agents", "agentbox.sandbox"):
+    for name in ("agentbox.boot.supervisord", "agentbox.api", "agentbox.gateway", "agentbox.agents", "agentbox.sandbox"):
         if f"-m {name}" in line:
             found[name] = found.get(name, 0) + pss(entry.name)
 code = "import asyncio, uvicorn\\nasync def app(s, r, w): pass\\n" \\

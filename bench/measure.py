@@ -64,7 +64,7 @@ def host() -> dict[str, Any]:
     )
     return {
         "cpus": os.cpu_count(), "cpu": model, "kernel": platform.release(), "python": platform.python_version(),
-        "load": os.getloadavg()[0], "commit": commit.stdout.strip(), "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "real_time": os.sched_getscheduler(0) != os.SCHED_OTHER, "load": os.getloadavg()[0], "commit": commit.stdout.strip(), "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Spawn of /bin/true: through the sandbox, through agent-host, beside plain fork and exec, bubblewrap and sandlock; memory of
 an idle agent.
 
-`python bench/spawn.py [--count N] [--sandlock PYTHON]`. A spawn counts from the call to the answer that exec has succeeded; fork and exec
+`python bench/spawn.py [--count N] [--sandlock PYTHON] [--before PYTHON]`. A spawn counts from the call to the answer that exec has succeeded; fork and exec
 and the two other sandboxes to the exit of the program, which is a little more. Samples alternate, so that all meet the same load.
 """
 
@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import os
 import signal
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -60,11 +61,24 @@ async def through_host(adapter: Orchestrator, number: int) -> None:
     await adapter.spawn(AgentSpec(name="true", argv=(_TRUE,), profile="sandboxed"), request_id=f"bench-{number}")
 
 
-async def latencies(launcher: Launcher, adapter: Orchestrator, paths: Paths, count: int) -> tuple[list[float], ...]:
-    """Milliseconds of each kind, warm-ups left out."""
+def started_by(python: Path) -> Launcher:
+    """The launcher of another checkout, whose interpreter that is."""
+    launcher, ours = Launcher(), sys.executable
+    sys.executable = str(python)
+    try:
+        launcher.start()
+    finally:
+        sys.executable = ours
+    return launcher
+
+
+async def latencies(
+    launcher: Launcher, adapter: Orchestrator, paths: Paths, count: int, before: Launcher | None
+) -> tuple[list[float], ...]:
+    """Milliseconds of each kind, warm-ups left out; the last is of `before`, or nothing."""
     confinement = sandboxed(paths)
     wrapped = sandbox_peers.bubblewrap([_TRUE])
-    found: tuple[list[float], ...] = ([], [], [], [])
+    found: tuple[list[float], ...] = ([], [], [], [], [])
     for number in range(_WARM_UPS + count):
         marks = [time.perf_counter()]
         fork_and_exec()
@@ -75,6 +89,9 @@ async def latencies(launcher: Launcher, adapter: Orchestrator, paths: Paths, cou
         marks.append(time.perf_counter())
         if wrapped is not None:
             sandbox_peers.spawn_of(wrapped)
+        marks.append(time.perf_counter())
+        if before is not None:
+            await in_sandbox(before, confinement)
         marks.append(time.perf_counter())
         for samples, start, end in zip(found, marks, marks[1:], strict=False):
             samples.append((end - start) * 1000)
@@ -132,31 +149,38 @@ async def waiting_cost() -> float:
     return grown / _KIB / _KIB
 
 
-async def run(count: int, python: Path | None) -> None:
+async def run(count: int, python: Path | None, older: Path | None) -> None:
     """Measures and keeps the claims."""
     with tempfile.TemporaryDirectory() as folder:
         box = AgentHostBox(Path(folder))
         box.start()
         config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
         adapter, launcher = LocalProcessOrchestrator(config, Deps(metrics=Metrics())), Launcher()
+        before = started_by(older) if older else None
         try:
             await adapter.open(Deadline.after(5))
-            plain, sandbox, host, wrapped = await latencies(launcher, adapter, box.paths, count)
+            plain, sandbox, host, wrapped, earlier = await latencies(launcher, adapter, box.paths, count, before)
             cost, waiting = await idle_cost(adapter, box.pid), await waiting_cost()
         finally:
-            await launcher.close()
+            for one in (launcher, before) if before else (launcher,):
+                await one.close()
             await adapter.close()
             box.stop()
     locked = sandbox_peers.sandlock(python, [_TRUE], count, _WARM_UPS)
     peers = [("bubblewrap of /bin/true", wrapped if sandbox_peers.bubblewrap([_TRUE]) else [])]
     peers.append(("sandlock of /bin/true", locked[0] if locked else []))
-    others = [Claim(name, "ms", samples, conditions="to its exit") for name, samples in peers if samples]
+    peers.append(("sandbox spawn of /bin/true, before", earlier if before else []))
+    others = [
+        Claim(name, "ms", samples, conditions="to exec" if "before" in name else "to its exit")
+        for name, samples in peers
+        if samples
+    ]
     keep(
         "spawn",
         [
             *others,
             Claim("fork and exec of /bin/true", "ms", plain, conditions="to its exit"),
-            Claim("sandbox spawn of /bin/true", "ms", sandbox, 5, "to exec, confined as sandboxed", "fork and exec of /bin/true"),
+            Claim("sandbox spawn of /bin/true", "ms", sandbox, 4.5, "to exec, confined as sandboxed", "sandlock of /bin/true" if locked else "fork and exec of /bin/true"),
             Claim("agent spawn of /bin/true", "ms", host, 200, "to the slot's answer", "fork and exec of /bin/true"),
             Claim("memory of an idle agent in the control plane", "MiB", [cost], 3, f"PSS, mean of {_IDLE}, reaper included"),
             Claim("memory of the keeper that waits", "MiB", [waiting], None, "PSS, with the process that it has forked, beyond the launcher alone"),
@@ -168,5 +192,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", "--count", dest="count", type=int, default=300)
     parser.add_argument("--sandlock", type=Path, help="an interpreter that has sandlock")
+    parser.add_argument(
+        "--before", type=Path, help="the interpreter of another checkout, whose sandbox is measured in turn"
+    )
     given = parser.parse_args()
-    asyncio.run(run(given.count, given.sandlock))
+    asyncio.run(run(given.count, given.sandlock, given.before))

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from agentbox.adapters.errors import SpawnError
@@ -63,9 +64,10 @@ def in_box(paths: Paths, place: Path) -> Path:
     return Path(settled(str(place), (str(paths.prefix), str(paths.workspace))))
 
 
+@cache
 def closed(paths: Paths) -> tuple[str, ...]:
     """The control plane's folders: state, sockets, tokens and secrets, logs. Where links lead, so that a workspace above
-    them is seen."""
+    them is seen; followed once, since no agent writes on the way."""
     return tuple(str(folder.resolve()) for folder in (paths.state, paths.run.parent, paths.logs))
 
 
