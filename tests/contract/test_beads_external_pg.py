@@ -80,7 +80,7 @@ class TestExternalPg(BeadsContract):
         bead, _ = await boxes[0].create_epic(spec())
         assert await boxes[7].show(bead.id) == bead
         with store.session() as db:
-            names = [(1, "0001_tables.sql"), (2, "0002_of_agents.sql")]
+            names = [(1, "0001_tables.sql"), (2, "0002_of_agents.sql"), (3, "0003_fewer_indexes.sql")]
             assert db.execute("SELECT number, name FROM migrations").fetchall() == names
 
     async def test_B17_a_server_that_stops_under_load_and_returns(self, store, adapter):

@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-import json
 import random
 import time
+import uuid
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -54,23 +54,18 @@ async def drain(
     store: LocalStore, adapter: Any, *, beads: int, processes: int, tasks: int, kills: int = 0, seed: int = 1
 ) -> Drained:
     """Each process is an adapter on the store, no whole box. One that is killed is replaced."""
-    told: Counter[str] = Counter()
-    last, draw, go = 0.0, random.Random(seed), asyncio.Event()
-    started = 0.0
+    draw, go = random.Random(seed), asyncio.Event()
     alive: list[asyncio.subprocess.Process] = []
+    told = store.prefix / f"told-{uuid.uuid4()}"
+    told.touch()
 
     async def run(name: str, ready: asyncio.Event) -> None:
-        nonlocal last
-        async with store.worker("drain", name, str(tasks), str(LEASE)) as process:
+        async with store.worker("drain", name, str(told), str(tasks), str(LEASE)) as process:
             await process.stdout.readline()
             ready.set()
             await go.wait()
             alive.append(process)
             process.stdin.write(b"go\n")
-            while (line := await process.stdout.readline()).endswith(b"\n"):
-                said = json.loads(line)
-                told[said["id"]] += 1
-                last = max(last, said["at"])
             await process.wait()
             alive.remove(process)
 
@@ -81,16 +76,17 @@ async def drain(
     started = time.monotonic()
     go.set()
     for number in range(kills):
-        while told.total() < (number + 1) * beads * 0.8 / kills or not alive:
-            await asyncio.sleep(0.002)
+        while told.read_bytes().count(b"\n") < (number + 1) * beads * 0.8 / kills or not alive:
+            await asyncio.sleep(0.005)
         with contextlib.suppress(ProcessLookupError):
             draw.choice(alive).kill()
         jobs.add(asyncio.create_task(run(f"r{number}", asyncio.Event())))
     await asyncio.gather(*jobs)
+    lines = [line.split() for line in told.read_text().splitlines()]
     there = await _everything(adapter)
     done = [bead for bead in there if (bead.status, bead.outcome) == ("closed", "done")]
     return Drained(
-        seconds=last - started, told=told, killed=kills, closed=len(done),
+        seconds=max(float(at) for _, at in lines) - started, told=Counter(name for name, _ in lines), killed=kills, closed=len(done),
         attempts=Counter(bead.attempts for bead in there), left=beads - len(done),
     )  # fmt: skip
 

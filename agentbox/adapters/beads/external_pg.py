@@ -1,5 +1,6 @@
 """Beads in a schema of PostgreSQL, shared by as many boxes as are given the connection string (B17)."""
 
+from contextlib import suppress
 from typing import Any
 
 from agentbox.adapters import context
@@ -14,7 +15,7 @@ from agentbox.adapters.beads.rows import ms
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.postgres import Connection, Postgres
 from agentbox.adapters.text import check_range, check_text, cursor_of, json_text, key_of
-from agentbox.adapters.wire import JsonValue, refuse
+from agentbox.adapters.wire import JsonValue
 
 _TURNS = 8  # of `claim_next`, each of which others may have been in the way of
 
@@ -42,12 +43,10 @@ class ExternalPgBeads(Adapter):
         return self.health_is("down" if wrong else "ok", wrong)
 
     async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
-        good = checks.check_spec(spec)
-        return await self._db.run(lambda db: create.create(db, self.deps.ids, good, None))
+        return await self._create(spec, None)
 
     async def create_child(self, parent_id: str, spec: BeadSpec) -> tuple[Bead, bool]:
-        good = checks.check_spec(spec)
-        return await self._db.run(lambda db: create.create(db, self.deps.ids, good, parent_id))
+        return await self._create(spec, parent_id)
 
     async def add_dep(self, bead_id: str, blocker_id: str) -> None:
         await self._db.run(lambda db: deps.add(db, bead_id, blocker_id))
@@ -149,21 +148,29 @@ class ExternalPgBeads(Adapter):
         more = len(found) > limit
         return Page(items=found[:limit], next_cursor=cursor_of(listing, (found[limit - 1].id,)) if more else None)
 
+    async def _create(self, spec: BeadSpec, parent_id: str | None) -> tuple[Bead, bool]:
+        good, bead_id = checks.check_spec(spec), self.deps.ids()
+        made = await self._db.repeatable(lambda db: create.create_at_once(db, bead_id, good, parent_id))
+        if made is not None:
+            return made, True
+        return await self._db.run(lambda db: create.create(db, bead_id, good, parent_id))
+
     async def _next(self, db: Connection, wanted: leases.Wanted) -> Claim | None:
         from psycopg.errors import UniqueViolation
 
         for _ in range(_TURNS):
-            try:
-                taken = await leases.take_next(db, wanted)
-            except UniqueViolation:
-                continue  # a call with the same lease id was faster
-            if taken.over or taken.due:
-                await self._catch_up(db, taken.over, taken.due)
-            elif taken.held is None:
-                return taken.claim
-            elif (held := await leases.held_by(db, wanted.lease_id)) is not None:
-                return held
-        raise refuse("/lease_id", "holds another bead")
+            with suppress(UniqueViolation):
+                if (claim := await leases.take_next(db, wanted)) is not None:
+                    return claim
+            seen = await leases.look(db, wanted)
+            if seen.over or seen.due:
+                await self._catch_up(db, seen.over, seen.due)
+            elif seen.held:
+                if (held := await leases.held_by(db, wanted.lease_id)) is not None:
+                    return held
+            elif not seen.ready:
+                return None
+        return None  # others take each one that is ready
 
     async def _listed(self, where: str, values: tuple[Any, ...], *, schedules: bool = True) -> tuple[Bead, ...]:
         async def job(db: Connection) -> tuple[Bead, ...]:

@@ -2,12 +2,12 @@
 
 from agentbox.adapters.beads.contract import Bead
 from agentbox.adapters.beads.leases import refused
-from agentbox.adapters.beads.pg.rows import BEAD, NOW, OVER, change, hold, settle
+from agentbox.adapters.beads.pg.rows import BEAD, CHANGED, change, hold, settle
 from agentbox.adapters.beads.rows import bead_of
 from agentbox.adapters.errors import LeaseLost
 from agentbox.adapters.postgres import Connection, row, rows
 
-_SHUT = f", status = 'closed', lease_expires_at = NULL, closed_at = {NOW}"
+_SHUT = ", status = 'closed', lease_expires_at = NULL, closed_at = now_ms()"
 
 
 async def close(
@@ -38,9 +38,9 @@ async def close_held(db: Connection, bead_id: str, outcome: str, note: str, resu
     it is anything else, which `close` decides."""
     found = await row(
         db,
-        f"""UPDATE beads b SET revision = b.revision + 1, updated_at = greatest(b.updated_at, {NOW}){_SHUT},
+        f"""UPDATE beads b SET {CHANGED}{_SHUT},
         outcome = %s, note = %s, result = %s
-        WHERE b.id = %s AND b.lease_id = %s AND b.kind = 'task' AND b.status = 'claimed' AND NOT {OVER} RETURNING {BEAD}""",
+        WHERE b.id = %s AND b.lease_id = %s AND b.kind = 'task' AND b.status = 'claimed' AND b.lease_expires_at > now_ms() RETURNING {BEAD}""",
         (outcome, note, result, bead_id, lease_id),
     )
     return None if found is None else bead_of(found)
@@ -54,7 +54,7 @@ async def _cancel_below(db: Connection, bead_id: str) -> None:
         level = [found[0] for found in below]
         await settle(db, "b.id = ANY(%s)", (level,))
         await db.execute(
-            f"""UPDATE beads b SET revision = b.revision + 1, updated_at = greatest(b.updated_at, {NOW}){_SHUT},
+            f"""UPDATE beads b SET {CHANGED}{_SHUT},
             outcome = 'cancelled', note = %s WHERE b.id = ANY(%s) AND b.status != 'closed'""".encode(),
             (f"cancelled with {bead_id}", level),
         )

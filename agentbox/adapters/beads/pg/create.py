@@ -6,7 +6,7 @@ from collections.abc import Callable
 from agentbox.adapters.beads import contract
 from agentbox.adapters.beads.contract import Bead, BeadSpec, Kind
 from agentbox.adapters.beads.create import first_due, scheduled
-from agentbox.adapters.beads.pg.rows import BEAD, NOW, OVER, SELECT, hold
+from agentbox.adapters.beads.pg.rows import BEAD, DUE, OVER, SELECT, hold
 from agentbox.adapters.beads.rows import bead_of, moment, ms
 from agentbox.adapters.beads.schedules import Every
 from agentbox.adapters.errors import NotFound, invalid_transition
@@ -22,20 +22,48 @@ _COLUMNS = (
     "rank", "next_due",
 )  # fmt: skip
 _INSERT = f"""INSERT INTO beads AS b ({", ".join(_COLUMNS)}) VALUES ({", ".join(["%s"] * len(_COLUMNS))})
-    ON CONFLICT (dedup_key) DO NOTHING RETURNING {BEAD}"""
+    ON CONFLICT DO NOTHING RETURNING {BEAD}"""
+_TO_CHILDREN = f"b.status <> 'closed' AND NOT ({OVER} AND b.attempts >= b.max_attempts)"
+# The row of the parent is locked, so that it cannot be closed before the child is there.
+_PARENT = f"""SELECT b.id, b.depth + 1 AS depth, now_ms() AS now FROM beads b
+    WHERE b.id = %s AND b.depth < {contract.MAX_DEPTH} AND {_TO_CHILDREN} FOR SHARE OF b"""
+_NO_PARENT = "SELECT %s::text AS id, 1 AS depth, now_ms() AS now"
+_AT_ONCE = """WITH p AS MATERIALIZED ({0}) INSERT INTO beads AS b (
+        id, kind, parent_id, depth, title, creator, body, priority, tags, data, dedup_key, not_before, overlap, max_attempts,
+        status, note, result, attempts, revision, created_at, updated_at, rank
+    ) SELECT %s, %s, p.id, p.depth, %s, %s, %s, %s, '[]', %s, %s, %s, %s, %s, 'open', '', 'null', 0, 1, p.now, p.now,
+        coalesce(%s, p.now) FROM p ON CONFLICT DO NOTHING RETURNING {1}"""
+_EPIC, _CHILD = (_AT_ONCE.format(above, BEAD) for above in (_NO_PARENT, _PARENT))
 
 
-async def create(db: Connection, ids: Ids, spec: BeadSpec, parent_id: str | None) -> tuple[Bead, bool]:
+async def create_at_once(db: Connection, bead_id: str, spec: BeadSpec, parent_id: str | None) -> Bead | None:
+    """The usual bead, in one statement, which may be repeated. None when it is anything else, which `create` decides."""
+    if spec.every is not None or spec.tags or is_agent(spec.creator or ""):
+        return None
+    rank = None if spec.not_before is None else ms(spec.not_before)
+    found = await row(
+        db,
+        _EPIC if parent_id is None else _CHILD,
+        (
+            parent_id, bead_id, "epic" if parent_id is None else "task", spec.title, spec.creator, spec.body, spec.priority,
+            json_text(spec.data, "/data", most=contract.MAX_DOCUMENT), spec.dedup_key, rank, spec.overlap,
+            spec.max_attempts, rank,
+        ),
+    )  # fmt: skip
+    return None if found is None else bead_of(found)
+
+
+async def create(db: Connection, bead_id: str, spec: BeadSpec, parent_id: str | None) -> tuple[Bead, bool]:
     """The bead of that spec, or the one that has its `dedup_key` already."""
-    if (known := await _known(db, spec.dedup_key)) is not None:
-        return known, False
+    if (known := await _known(db, bead_id, spec.dedup_key)) is not None:
+        return known, known.id == bead_id
     await _check_share(db, spec.creator or "")
     depth, now = await _below(db, parent_id)
     kind: Kind = "schedule" if spec.every is not None else "epic" if parent_id is None else "task"
-    made = await _insert(db, ids(), now, spec, kind, parent_id, depth)
+    made = await _insert(db, bead_id, now, spec, kind, parent_id, depth)
     if made is not None:
         return made, True
-    known = await _known(db, spec.dedup_key)  # another was faster, and has committed
+    known = await _known(db, bead_id, spec.dedup_key)  # another was faster, and has committed
     assert known is not None
     return known, False
 
@@ -47,7 +75,7 @@ async def make_due(db: Connection, ids: Ids) -> None:
     """
     due = await rows(
         db,
-        f"SELECT {BEAD}, b.next_due, b.depth, now_ms() FROM beads b WHERE b.status = 'open' AND b.next_due <= {NOW} ORDER BY b.id FOR UPDATE OF b",
+        f"SELECT {BEAD}, b.next_due, b.depth, now_ms() FROM beads b WHERE {DUE} ORDER BY b.id FOR UPDATE OF b",
     )
     for *values, next_due, depth, now in due:
         schedule = bead_of(values)
@@ -63,8 +91,7 @@ async def any_over(db: Connection) -> tuple[bool, bool]:
     """Whether a lease is over, and whether a schedule is due."""
     found = await row(
         db,
-        f"""SELECT EXISTS (SELECT 1 FROM beads b WHERE {OVER}),
-            EXISTS (SELECT 1 FROM beads b WHERE b.status = 'open' AND b.next_due <= {NOW})""",
+        f"""SELECT EXISTS (SELECT 1 FROM beads b WHERE {OVER}), EXISTS (SELECT 1 FROM beads b WHERE {DUE})""",
     )
     assert found is not None
     return found[0], found[1]
@@ -88,10 +115,8 @@ async def _check_share(db: Connection, creator: str) -> None:
             raise too_many_beads(observed, cap, whose)
 
 
-async def _known(db: Connection, dedup_key: str | None) -> Bead | None:
-    if dedup_key is None:
-        return None
-    found = await row(db, SELECT + "WHERE b.dedup_key = %s", (dedup_key,))
+async def _known(db: Connection, bead_id: str, dedup_key: str | None) -> Bead | None:
+    found = await row(db, SELECT + "WHERE b.id = %s OR b.dedup_key = %s", (bead_id, dedup_key))
     if found is None:
         return None
     bead = bead_of(found)
@@ -116,7 +141,7 @@ async def _below(db: Connection, parent_id: str | None) -> tuple[int, int]:
         return 1, int(found[0])
     found = await row(
         db,
-        f"""SELECT b.depth, now_ms(), b.status = 'closed' OR ({OVER} AND b.attempts >= b.max_attempts)
+        f"""SELECT b.depth, now_ms(), NOT ({_TO_CHILDREN})
         FROM beads b WHERE b.id = %s FOR SHARE OF b""",
         (parent_id,),
     )

@@ -5,17 +5,18 @@ from typing import Any
 
 from agentbox.adapters.beads.contract import Bead, Claim
 from agentbox.adapters.beads.leases import claim_of, refused, taken
-from agentbox.adapters.beads.pg.rows import BEAD, BLOCKED, NOW, OVER, Held, change, hold
+from agentbox.adapters.beads.pg.rows import BEAD, BLOCKED, CHANGED, DUE, OVER, Held, change, hold
 from agentbox.adapters.beads.rows import bead_of, ms
 from agentbox.adapters.errors import LeaseLost
 from agentbox.adapters.postgres import Connection, row, rows
 from agentbox.adapters.wire import refuse
 from agentbox.clock import to_wire
 
-READY = f"b.status = 'open' AND b.kind = 'task' AND (b.not_before IS NULL OR b.not_before <= {NOW}) AND NOT {BLOCKED}"
-_GRANT = (
-    f"""status = 'claimed', assignee = %s, lease_id = %s, lease_expires_at = {NOW} + %s, attempts = b.attempts + 1"""
+READY = (
+    f"b.status = 'open' AND b.kind = 'task' AND (b.not_before IS NULL OR b.not_before <= now_ms()) AND NOT {BLOCKED}"
 )
+_GRANT = f"""{CHANGED}, status = 'claimed', assignee = %s, lease_id = %s, lease_expires_at = now_ms() + %s,
+    attempts = b.attempts + 1"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +31,13 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What a turn found: whether a lease is over, whether a schedule is due, the bead that the lease holds already, and
-    the claim, where one was made."""
+class Seen:
+    """Whether a lease is over, a schedule is due, a bead is ready, and the lease holds one."""
 
     over: bool
     due: bool
-    held: str | None
-    claim: Claim | None
+    ready: bool
+    held: bool
 
 
 async def claim(db: Connection, bead_id: str, assignee: str, lease_id: str, lease_s: int) -> Claim:
@@ -63,36 +63,35 @@ async def claim(db: Connection, bead_id: str, assignee: str, lease_id: str, leas
         raise refuse("/lease_id", "holds another bead") from None
 
 
-async def take_next(db: Connection, wanted: Wanted) -> Taken:
+async def take_next(db: Connection, wanted: Wanted) -> Claim | None:
     """A lease on the first ready bead that nobody else is just taking; one statement, and so one transaction.
 
-    Nothing is taken when that lease holds a bead already, or when something has to be settled or made first.
+    None where there is none, and while something has to be settled or made first. Raises UniqueViolation when that lease
+    holds a bead already. The usual case alone: `look` says what else there is.
     """
-    where, values = READY, []
-    if wanted.parent_id is not None:
-        where += " AND b.parent_id = %s"
-        values.append(wanted.parent_id)
-    for tag in wanted.tags:
-        where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = %s AND t.bead_id = b.id)"
-        values.append(tag)
+    where, values = _ready_to(wanted)
     found = await row(
         db,
-        f"""WITH looked AS MATERIALIZED (
-            SELECT EXISTS (SELECT 1 FROM beads b WHERE {OVER}) AS over,
-                EXISTS (SELECT 1 FROM beads b WHERE b.status = 'open' AND b.next_due <= {NOW}) AS due,
-                (SELECT b.id FROM beads b WHERE b.lease_id = %s AND b.status = 'claimed') AS held
-        ), picked AS MATERIALIZED (
-            SELECT b.id FROM beads b WHERE (SELECT NOT over AND NOT due AND held IS NULL FROM looked) AND {where}
+        f"""UPDATE beads b SET {_GRANT} WHERE b.id = (
+            SELECT b.id FROM beads b WHERE NOT EXISTS (SELECT 1 FROM beads b WHERE {OVER}) AND NOT EXISTS (SELECT 1 FROM beads b WHERE {DUE}) AND {where}
             ORDER BY b.priority, b.rank, b.id LIMIT 1 FOR UPDATE OF b SKIP LOCKED
-        ), granted AS (
-            UPDATE beads b SET revision = b.revision + 1, updated_at = greatest(b.updated_at, {NOW}), {_GRANT}
-            FROM picked WHERE b.id = picked.id RETURNING {BEAD}
-        ) SELECT looked.over, looked.due, looked.held, granted.* FROM looked LEFT JOIN granted ON true""",
-        (wanted.lease_id, *values, wanted.assignee, wanted.lease_id, wanted.lease_s * 1000),
+        ) RETURNING {BEAD}""",
+        (wanted.assignee, wanted.lease_id, wanted.lease_s * 1000, *values),
+    )
+    return None if found is None else claim_of(bead_of(found), wanted.lease_id)
+
+
+async def look(db: Connection, wanted: Wanted) -> Seen:
+    """Why nothing was taken."""
+    where, values = _ready_to(wanted)
+    found = await row(
+        db,
+        f"""SELECT EXISTS (SELECT 1 FROM beads b WHERE {OVER}), EXISTS (SELECT 1 FROM beads b WHERE {DUE}),
+        EXISTS (SELECT 1 FROM beads b WHERE {where}), EXISTS (SELECT 1 FROM beads b WHERE b.lease_id = %s AND b.status = 'claimed')""",
+        (*values, wanted.lease_id),
     )
     assert found is not None
-    over, due, held, *rest = found
-    return Taken(over, due, held, None if rest[0] is None else claim_of(bead_of(rest), wanted.lease_id))
+    return Seen(*found)
 
 
 async def held_by(db: Connection, lease_id: str) -> Claim | None:
@@ -106,7 +105,7 @@ async def held_by(db: Connection, lease_id: str) -> Claim | None:
 async def heartbeat(db: Connection, bead_id: str, lease_id: str, lease_s: int) -> Claim:
     """The lease, good for `lease_s` from now."""
     require_lease(await hold(db, bead_id), lease_id)
-    return claim_of(await change(db, bead_id, sets=f", lease_expires_at = {NOW} + {lease_s * 1000}"), lease_id)
+    return claim_of(await change(db, bead_id, sets=f", lease_expires_at = now_ms() + {lease_s * 1000}"), lease_id)
 
 
 async def release(db: Connection, bead_id: str, lease_id: str, delay_s: int, note: str) -> Bead:
@@ -138,11 +137,21 @@ def require_lease(held: Held, lease_id: str | None) -> None:
         raise LeaseLost(f"cannot change bead {held.bead.id}: this lease does not hold it", id=held.bead.id)
 
 
+def _ready_to(wanted: Wanted) -> tuple[str, list[str]]:
+    where, values = READY, []
+    if wanted.parent_id is not None:
+        where += " AND b.parent_id = %s"
+        values.append(wanted.parent_id)
+    for tag in wanted.tags:
+        where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = %s AND t.bead_id = b.id)"
+        values.append(tag)
+    return where, values
+
+
 async def _grant(db: Connection, bead_id: str, assignee: str, lease_id: str, lease_s: int) -> Claim:
     found = await row(
         db,
-        f"""UPDATE beads b SET revision = b.revision + 1, updated_at = greatest(b.updated_at, {NOW}), {_GRANT}
-        WHERE b.id = %s RETURNING {BEAD}""",
+        f"UPDATE beads b SET {_GRANT} WHERE b.id = %s RETURNING {BEAD}",
         (assignee, lease_id, lease_s * 1000, bead_id),
     )
     assert found is not None
