@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/peers"))
 
@@ -75,6 +76,27 @@ async def plain(server: PostgresServer, beads: int, processes: int, commits: int
     return beads / (max(one["at"] for one in said) - started)
 
 
+async def plain_insert(server: PostgresServer, rows: int) -> float:
+    """Rows a second of a bare queue, each its own commit: by as many tasks and connections of one process as make the beads."""
+    with psycopg.connect(server.dsn(), autocommit=True) as db:
+        db.execute("DROP TABLE IF EXISTS plain_made")
+        db.execute("CREATE TABLE plain_made (id text PRIMARY KEY, title text, data text, state integer NOT NULL)")
+        db.execute("CREATE INDEX plain_made_ready ON plain_made (id) WHERE state = 0")
+    numbers = iter(range(rows))
+
+    async def one(db: psycopg.AsyncConnection) -> None:
+        async with db:
+            for number in numbers:
+                values = (str(uuid4()), f"{number}", f'{{"n": {number}}}')
+                made = await db.execute("INSERT INTO plain_made VALUES (%s, %s, %s, 0) RETURNING id", values)
+                await made.fetchone()
+
+    crew = [await psycopg.AsyncConnection.connect(server.dsn(), autocommit=True) for _ in range(8)]
+    started = time.monotonic()
+    await asyncio.gather(*map(one, crew))
+    return rows / (time.monotonic() - started)
+
+
 async def ours(server: PostgresServer, beads: int, processes: int, kills: int) -> tuple[Drained, float]:
     """What came of a drain, and how many beads a second were made for it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -101,6 +123,7 @@ async def measure(runs: int, beads: int, processes: int) -> tuple[list[Claim], l
             for commits in (1, 2):
                 name = f"plain SKIP LOCKED, {commits} commit{'s' if commits > 1 else ''} an item"
                 speeds.setdefault(name, []).append(await plain(server, beads, processes, commits))
+            speeds.setdefault("plain insert", []).append(await plain_insert(server, beads))
             for kills in (0, KILLS):
                 found, created = await ours(server, beads, processes, kills)
                 name = "beads external-pg" + (f", {kills} processes killed" if kills else "")
@@ -110,7 +133,7 @@ async def measure(runs: int, beads: int, processes: int) -> tuple[list[Claim], l
                 wrong += [f"{name}: {sentence}" for sentence in found.wrong()]
     where = f"{beads} beads, {processes} processes of {TASKS} tasks, PostgreSQL 17 on the same machine, fsync on"
     claims = [
-        Claim(name, "beads/s", samples, None, where, peer="plain SKIP LOCKED, 2 commits an item", extra={"attempts": attempts.get(name)})
+        Claim(name, "beads/s", samples, None, where, peer="plain insert" if "create" in name else "plain SKIP LOCKED, 2 commits an item", extra={"attempts": attempts.get(name)})
         for name, samples in speeds.items()
     ]  # fmt: skip
     return claims, wrong

@@ -73,6 +73,24 @@ class TestExternalPg(BeadsContract):
         assert bead.created_at == datetime(2100, 1, 1, tzinfo=UTC)
         assert claim.expires_at == bead.created_at + timedelta(seconds=30)
 
+    async def test_B17_after_the_servers_clock_went_back_nothing_stays_claimed_in_the_future(
+        self, store, clock, adapter
+    ):
+        """A bead whose holder died is free once its lease is over, counted from the new time; one that was renewed keeps it."""
+        dead, alive = await a_task(adapter), await a_task(adapter)
+        held = lease()
+        await adapter.claim(dead.id, "dead", lease_id=lease(), lease_s=60)
+        await adapter.claim(alive.id, "alive", lease_id=held, lease_s=60)
+        clock.set_wall(clock.now() - timedelta(days=1))
+        await adapter.heartbeat(alive.id, held, lease_s=3600)
+        other = await store.open()
+        now = clock.now()
+        assert (await other.show(dead.id)).lease_expires_at == now + timedelta(seconds=60)
+        assert (await other.show(alive.id)).lease_expires_at == now + timedelta(seconds=3600)
+        clock.advance(61)
+        assert (await other.show(dead.id)).status == "open"
+        assert (await other.show(alive.id)).status == "claimed"
+
     async def test_B17_boxes_that_open_at_once_migrate_once(self, store):
         """Eight instances on a database without the schema: each opens, and each migration is there once."""
         boxes = [store.make() for _ in range(8)]

@@ -1,6 +1,7 @@
 """Beads in a schema of PostgreSQL, shared by as many boxes as are given the connection string (B17)."""
 
-from contextlib import suppress
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from agentbox.adapters import context
@@ -14,6 +15,7 @@ from agentbox.adapters.beads.pg.schema import MIGRATIONS
 from agentbox.adapters.beads.rows import ms
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.postgres import Connection, Postgres
+from agentbox.adapters.postgres.together import Together
 from agentbox.adapters.text import check_range, check_text, cursor_of, json_text, key_of
 from agentbox.adapters.wire import JsonValue
 
@@ -30,9 +32,11 @@ class ExternalPgBeads(Adapter):
         super().__init__(cfg, deps)
         self._db = Postgres(cfg, "agentbox_beads", MIGRATIONS)
         self._lease_s = int(cfg.option("lease_seconds", DEFAULT_LEASE))
+        self._taking, self._ending, self._making = Together(self._take), Together(self._end), Together(self._make)
 
     async def open(self, deadline: Deadline) -> None:
         await self._db.open(deadline)
+        await self._db.run(leases.bring_back)
 
     async def close(self) -> None:
         await self._db.close()
@@ -73,7 +77,19 @@ class ExternalPgBeads(Adapter):
         check_text(assignee, "/assignee", longest=contract.MAX_TITLE)
         checks.check_tags(tags)
         wanted = leases.Wanted(assignee, lease_id, lease_s or self._lease_s, parent_id, tags)
-        return await self._db.repeatable(lambda db: self._next(db, wanted))
+        for _ in range(_TURNS):
+            if (claim := await self._taking.call(wanted)) is not None:
+                return claim
+            seen = await self._db.repeatable(lambda db: leases.look(db, wanted))
+            if seen.over or seen.due:
+                await self._db.repeatable(partial(self._catch_up, over=seen.over, due=seen.due))
+            elif seen.held:
+                held = await self._db.repeatable(lambda db: leases.held_by(db, lease_id))
+                if held is not None:
+                    return held
+            elif not seen.ready:
+                return None
+        return None  # others take each one that is ready
 
     async def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> Claim:
         checks.check_lease(lease_id, lease_s)
@@ -99,11 +115,9 @@ class ExternalPgBeads(Adapter):
         text = json_text(result, "/result", most=contract.MAX_DOCUMENT)
         forced = "admin" in context.current().scopes
         if lease_id is not None and outcome != "cancelled":
-            at_once = await self._db.repeatable(
-                lambda db: closing.close_held(db, bead_id, outcome, note, text, lease_id)
-            )
-            if at_once is not None:
-                return at_once
+            end = closing.End(bead_id, lease_id, outcome, note, text)
+            if (ended := await self._ending.call(end)) is not None:
+                return ended
         return await self._db.run(
             lambda db: closing.close(
                 db, bead_id, outcome=outcome, note=note, result=text, lease_id=lease_id, forced=forced
@@ -149,28 +163,29 @@ class ExternalPgBeads(Adapter):
         return Page(items=found[:limit], next_cursor=cursor_of(listing, (found[limit - 1].id,)) if more else None)
 
     async def _create(self, spec: BeadSpec, parent_id: str | None) -> tuple[Bead, bool]:
-        good, bead_id = checks.check_spec(spec), self.deps.ids()
-        made = await self._db.repeatable(lambda db: create.create_at_once(db, bead_id, good, parent_id))
-        if made is not None:
+        new = create.New(self.deps.ids(), checks.check_spec(spec), parent_id)
+        if new.usual and (made := await self._making.call(new)) is not None:
             return made, True
-        return await self._db.run(lambda db: create.create(db, bead_id, good, parent_id))
+        return await self._db.run(lambda db: create.create(db, new))
 
-    async def _next(self, db: Connection, wanted: leases.Wanted) -> Claim | None:
+    async def _make(self, new: Sequence[create.New]) -> Sequence[Bead | None]:
+        return await self._db.repeatable(lambda db: create.create_usual(db, new))
+
+    async def _end(self, ends: Sequence[closing.End]) -> Sequence[Bead | None]:
+        return await self._db.repeatable(lambda db: closing.close_held(db, ends))
+
+    async def _take(self, wanted: Sequence[leases.Wanted]) -> Sequence[Claim | None]:
         from psycopg.errors import UniqueViolation
 
-        for _ in range(_TURNS):
-            with suppress(UniqueViolation):
-                if (claim := await leases.take_next(db, wanted)) is not None:
-                    return claim
-            seen = await leases.look(db, wanted)
-            if seen.over or seen.due:
-                await self._catch_up(db, seen.over, seen.due)
-            elif seen.held:
-                if (held := await leases.held_by(db, wanted.lease_id)) is not None:
-                    return held
-            elif not seen.ready:
-                return None
-        return None  # others take each one that is ready
+        async def job(db: Connection) -> Sequence[Claim | None]:
+            try:
+                return await leases.take_next(db, wanted)
+            except UniqueViolation:
+                if len(wanted) > 1:
+                    raise
+                return [None]  # it holds one
+
+        return await self._db.repeatable(job)
 
     async def _listed(self, where: str, values: tuple[Any, ...], *, schedules: bool = True) -> tuple[Bead, ...]:
         async def job(db: Connection) -> tuple[Bead, ...]:

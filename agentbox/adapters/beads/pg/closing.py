@@ -1,11 +1,14 @@
 """Closing a bead, and what follows from it for the beads below."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from agentbox.adapters.beads.contract import Bead
 from agentbox.adapters.beads.leases import refused
 from agentbox.adapters.beads.pg.rows import BEAD, CHANGED, change, hold, settle
 from agentbox.adapters.beads.rows import bead_of
 from agentbox.adapters.errors import LeaseLost
-from agentbox.adapters.postgres import Connection, row, rows
+from agentbox.adapters.postgres import Connection, rows
 
 _SHUT = ", status = 'closed', lease_expires_at = NULL, closed_at = now_ms()"
 
@@ -33,17 +36,30 @@ async def close(
     return await change(db, bead_id, {"outcome": outcome, "note": note, "result": result}, _SHUT)
 
 
-async def close_held(db: Connection, bead_id: str, outcome: str, note: str, result: str, lease_id: str) -> Bead | None:
-    """The usual end of a task, in one statement: by the lease that holds it, with nothing below to look after. None when
-    it is anything else, which `close` decides."""
-    found = await row(
+@dataclass(frozen=True, slots=True)
+class End:
+    """What a holder says of its bead. `result` is JSON text."""
+
+    bead_id: str
+    lease_id: str
+    outcome: str
+    note: str
+    result: str
+
+
+async def close_held(db: Connection, ends: Sequence[End]) -> list[Bead | None]:
+    """The usual end of tasks, in one statement: by the lease that holds it, with nothing below to look after. None for one
+    that is anything else, which `close` decides. Only a claimed bead has a time at which its lease expires."""
+    lines = ", ".join(f"({number}, %s::text, %s::text, %s::text, %s::text, %s::text)" for number in range(len(ends)))
+    found = await rows(
         db,
-        f"""UPDATE beads b SET {CHANGED}{_SHUT},
-        outcome = %s, note = %s, result = %s
-        WHERE b.id = %s AND b.lease_id = %s AND b.kind = 'task' AND b.status = 'claimed' AND b.lease_expires_at > now_ms() RETURNING {BEAD}""",
-        (outcome, note, result, bead_id, lease_id),
+        f"""UPDATE beads b SET {CHANGED}{_SHUT}, outcome = e.outcome, note = e.note, result = e.result
+        FROM (VALUES {lines}) AS e (number, id, lease_id, outcome, note, result)
+        WHERE b.id = e.id AND b.lease_id = e.lease_id AND b.lease_expires_at > now_ms() AND b.kind = 'task' RETURNING {BEAD}, e.number""",
+        [value for end in ends for value in (end.bead_id, end.lease_id, end.outcome, end.note, end.result)],
     )
-    return None if found is None else bead_of(found)
+    closed = {number: bead_of(values) for *values, number in found}
+    return [closed.get(number) for number in range(len(ends))]
 
 
 async def _cancel_below(db: Connection, bead_id: str) -> None:

@@ -1,7 +1,9 @@
 """Making beads: epics, children, and the children of schedules that are due."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
 from agentbox.adapters.beads import contract
 from agentbox.adapters.beads.contract import Bead, BeadSpec, Kind
@@ -28,33 +30,54 @@ _TO_CHILDREN = f"b.status <> 'closed' AND NOT ({OVER} AND b.attempts >= b.max_at
 _PARENT = f"""SELECT b.id, b.depth + 1 AS depth, now_ms() AS now FROM beads b
     WHERE b.id = %s AND b.depth < {contract.MAX_DEPTH} AND {_TO_CHILDREN} FOR SHARE OF b"""
 _NO_PARENT = "SELECT %s::text AS id, 1 AS depth, now_ms() AS now"
-_AT_ONCE = """WITH p AS MATERIALIZED ({0}) INSERT INTO beads AS b (
-        id, kind, parent_id, depth, title, creator, body, priority, tags, data, dedup_key, not_before, overlap, max_attempts,
-        status, note, result, attempts, revision, created_at, updated_at, rank
-    ) SELECT %s, %s, p.id, p.depth, %s, %s, %s, %s, '[]', %s, %s, %s, %s, %s, 'open', '', 'null', 0, 1, p.now, p.now,
-        coalesce(%s, p.now) FROM p ON CONFLICT DO NOTHING RETURNING {1}"""
-_EPIC, _CHILD = (_AT_ONCE.format(above, BEAD) for above in (_NO_PARENT, _PARENT))
 
 
-async def create_at_once(db: Connection, bead_id: str, spec: BeadSpec, parent_id: str | None) -> Bead | None:
-    """The usual bead, in one statement, which may be repeated. None when it is anything else, which `create` decides."""
-    if spec.every is not None or spec.tags or is_agent(spec.creator or ""):
-        return None
-    rank = None if spec.not_before is None else ms(spec.not_before)
-    found = await row(
-        db,
-        _EPIC if parent_id is None else _CHILD,
-        (
-            parent_id, bead_id, "epic" if parent_id is None else "task", spec.title, spec.creator, spec.body, spec.priority,
-            json_text(spec.data, "/data", most=contract.MAX_DOCUMENT), spec.dedup_key, rank, spec.overlap,
-            spec.max_attempts, rank,
-        ),
+@dataclass(frozen=True, slots=True)
+class New:
+    """A bead to be made, under an id that is its own however often it is tried."""
+
+    bead_id: str
+    spec: BeadSpec
+    parent_id: str | None
+
+    @property
+    def usual(self) -> bool:
+        """Whether it is neither a schedule, nor tagged, nor counted against a share."""
+        return self.spec.every is None and not self.spec.tags and not is_agent(self.spec.creator or "")
+
+
+async def create_usual(db: Connection, new: Sequence[New]) -> list[Bead | None]:
+    """The usual beads, in one statement for each parent. None for one that cannot be made so, which `create` decides."""
+    made: dict[str, Bead] = {}
+    for parent_id in dict.fromkeys(one.parent_id for one in new):
+        values = [_values_of(one) for one in new if one.parent_id == parent_id]
+        found = await rows(db, _insert_below(parent_id, len(values)), (parent_id, *chain.from_iterable(values)))
+        made |= {values[0]: bead_of(values) for values in found}
+    return [made.get(one.bead_id) for one in new]
+
+
+def _insert_below(parent_id: str | None, count: int) -> str:
+    line = "(%s::text, %s::text, %s::text, %s::text, %s::text, %s::integer, %s::text, %s::text, %s::bigint, %s::text, %s::integer)"
+    return f"""WITH p AS MATERIALIZED ({_NO_PARENT if parent_id is None else _PARENT}) INSERT INTO beads AS b (
+            id, kind, title, creator, body, priority, data, dedup_key, not_before, overlap, max_attempts,
+            parent_id, depth, tags, status, note, result, attempts, revision, created_at, updated_at, rank
+        ) SELECT n.*, p.id, p.depth, '[]', 'open', '', 'null', 0, 1, p.now, p.now, coalesce(n.not_before, p.now)
+        FROM p, (VALUES {", ".join([line] * count)}) AS n (id, kind, title, creator, body, priority, data, dedup_key, not_before)
+        ON CONFLICT DO NOTHING RETURNING {BEAD}"""
+
+
+def _values_of(new: New) -> tuple[object, ...]:
+    spec = new.spec
+    return (
+        new.bead_id, "epic" if new.parent_id is None else "task", spec.title, spec.creator, spec.body, spec.priority,
+        json_text(spec.data, "/data", most=contract.MAX_DOCUMENT), spec.dedup_key,
+        None if spec.not_before is None else ms(spec.not_before), spec.overlap, spec.max_attempts,
     )  # fmt: skip
-    return None if found is None else bead_of(found)
 
 
-async def create(db: Connection, bead_id: str, spec: BeadSpec, parent_id: str | None) -> tuple[Bead, bool]:
+async def create(db: Connection, new: New) -> tuple[Bead, bool]:
     """The bead of that spec, or the one that has its `dedup_key` already."""
+    bead_id, spec, parent_id = new.bead_id, new.spec, new.parent_id
     if (known := await _known(db, bead_id, spec.dedup_key)) is not None:
         return known, known.id == bead_id
     await _check_share(db, spec.creator or "")

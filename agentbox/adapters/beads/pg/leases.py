@@ -1,11 +1,12 @@
 """Claims. The row lock is what makes one claimer win; the lease id in the row is what makes it the holder."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentbox.adapters.beads.contract import Bead, Claim
 from agentbox.adapters.beads.leases import claim_of, refused, taken
-from agentbox.adapters.beads.pg.rows import BEAD, BLOCKED, CHANGED, DUE, OVER, Held, change, hold
+from agentbox.adapters.beads.pg.rows import BEAD, BLOCKED, CHANGED, DUE, NOW, OVER, Held, change, hold
 from agentbox.adapters.beads.rows import bead_of, ms
 from agentbox.adapters.errors import LeaseLost
 from agentbox.adapters.postgres import Connection, row, rows
@@ -15,8 +16,6 @@ from agentbox.clock import to_wire
 READY = (
     f"b.status = 'open' AND b.kind = 'task' AND (b.not_before IS NULL OR b.not_before <= now_ms()) AND NOT {BLOCKED}"
 )
-_GRANT = f"""{CHANGED}, status = 'claimed', assignee = %s, lease_id = %s, lease_expires_at = now_ms() + %s,
-    attempts = b.attempts + 1"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +62,17 @@ async def claim(db: Connection, bead_id: str, assignee: str, lease_id: str, leas
         raise refuse("/lease_id", "holds another bead") from None
 
 
-async def take_next(db: Connection, wanted: Wanted) -> Claim | None:
-    """A lease on the first ready bead that nobody else is just taking; one statement, and so one transaction.
-
-    None where there is none, and while something has to be settled or made first. Raises UniqueViolation when that lease
-    holds a bead already. The usual case alone: `look` says what else there is.
-    """
-    where, values = _ready_to(wanted)
-    found = await row(
-        db,
-        f"""UPDATE beads b SET {_GRANT} WHERE b.id = (
-            SELECT b.id FROM beads b WHERE NOT EXISTS (SELECT 1 FROM beads b WHERE {OVER}) AND NOT EXISTS (SELECT 1 FROM beads b WHERE {DUE}) AND {where}
-            ORDER BY b.priority, b.rank, b.id LIMIT 1 FOR UPDATE OF b SKIP LOCKED
-        ) RETURNING {BEAD}""",
-        (wanted.assignee, wanted.lease_id, wanted.lease_s * 1000, *values),
-    )
-    return None if found is None else claim_of(bead_of(found), wanted.lease_id)
+async def take_next(db: Connection, wanted: Sequence[Wanted]) -> list[Claim | None]:
+    """A lease for each on the first ready beads that nobody else is just taking. None where there is none, and while something
+    has to be settled or made first; `look` says which. Raises UniqueViolation when one of the leases holds a bead already."""
+    taken: dict[str, Claim] = {}
+    for kind in dict.fromkeys((one.parent_id, one.tags) for one in wanted):
+        alike = [one for one in wanted if (one.parent_id, one.tags) == kind]
+        where, values = _ready_to(alike[0])
+        leases = [value for one in alike for value in (one.assignee, one.lease_id, one.lease_s * 1000)]
+        found = await rows(db, _take(where, len(alike)), (*values, *leases))
+        taken |= {lease_id: claim_of(bead_of(values), lease_id) for *values, lease_id in found}
+    return [taken.get(one.lease_id) for one in wanted]
 
 
 async def look(db: Connection, wanted: Wanted) -> Seen:
@@ -106,6 +100,15 @@ async def heartbeat(db: Connection, bead_id: str, lease_id: str, lease_s: int) -
     """The lease, good for `lease_s` from now."""
     require_lease(await hold(db, bead_id), lease_id)
     return claim_of(await change(db, bead_id, sets=f", lease_expires_at = now_ms() + {lease_s * 1000}"), lease_id)
+
+
+async def bring_back(db: Connection) -> None:
+    """A lease that was granted later than now has what it was granted from now on: the server's clock went back meanwhile.
+    One that was renewed since then ends as it says."""
+    await db.execute(
+        f"""UPDATE beads b SET lease_expires_at = {NOW} + b.lease_expires_at - b.updated_at
+        WHERE b.status = 'claimed' AND b.updated_at > {NOW} AND b.lease_expires_at > b.updated_at""".encode()
+    )
 
 
 async def release(db: Connection, bead_id: str, lease_id: str, delay_s: int, note: str) -> Bead:
@@ -137,6 +140,23 @@ def require_lease(held: Held, lease_id: str | None) -> None:
         raise LeaseLost(f"cannot change bead {held.bead.id}: this lease does not hold it", id=held.bead.id)
 
 
+def _take(where: str, count: int) -> str:
+    """One statement, and so one transaction. Its counts are written out, so that its plan is made for so many."""
+    leases = ", ".join(f"({number}, %s::text, %s::text, %s::bigint)" for number in range(1, count + 1))
+    return f"""WITH picked AS MATERIALIZED (
+            SELECT b.id FROM beads b WHERE NOT EXISTS (SELECT 1 FROM beads b WHERE {OVER})
+                AND NOT EXISTS (SELECT 1 FROM beads b WHERE {DUE}) AND {where}
+            ORDER BY b.priority, b.rank, b.id LIMIT {count} FOR UPDATE OF b SKIP LOCKED
+        ) UPDATE beads b SET {_granted("l.assignee", "l.lease_id", "l.ms")}
+        FROM (SELECT id, row_number() OVER () AS number FROM picked) p, (VALUES {leases}) AS l (number, assignee, lease_id, ms)
+        WHERE b.id = p.id AND l.number = p.number RETURNING {BEAD}, b.lease_id"""
+
+
+def _granted(assignee: str, lease_id: str, ms: str) -> str:
+    return f"""{CHANGED}, status = 'claimed', assignee = {assignee}, lease_id = {lease_id},
+        lease_expires_at = now_ms() + {ms}, attempts = b.attempts + 1"""
+
+
 def _ready_to(wanted: Wanted) -> tuple[str, list[str]]:
     where, values = READY, []
     if wanted.parent_id is not None:
@@ -151,7 +171,7 @@ def _ready_to(wanted: Wanted) -> tuple[str, list[str]]:
 async def _grant(db: Connection, bead_id: str, assignee: str, lease_id: str, lease_s: int) -> Claim:
     found = await row(
         db,
-        f"UPDATE beads b SET {_GRANT} WHERE b.id = %s RETURNING {BEAD}",
+        f"UPDATE beads b SET {_granted('%s', '%s', '%s')} WHERE b.id = %s RETURNING {BEAD}",
         (assignee, lease_id, lease_s * 1000, bead_id),
     )
     assert found is not None

@@ -10,7 +10,7 @@ from agentbox.adapters.beads.rows import COLUMNS, bead_of
 from agentbox.adapters.errors import NotFound
 from agentbox.adapters.postgres import Connection, row, rows
 
-BEAD = ", ".join(f"b.{name}" for name in (*COLUMNS, "blocked_by"))
+BEAD = ", ".join(f"b.{name}" for name in COLUMNS) + ", CASE WHEN b.has_blockers THEN blockers(b.id) ELSE '[]' END"
 SELECT = f"SELECT {BEAD} FROM beads b "
 NOW = "(SELECT now_ms())"  # once a statement, so that an index can be used; of the row itself `now_ms()` costs less
 CHANGED = "revision = b.revision + 1, updated_at = greatest(b.updated_at, now_ms())"  # of every UPDATE
@@ -23,7 +23,7 @@ _SETTLED = f"""
     assignee = NULL, lease_id = NULL, lease_expires_at = NULL
 """
 # A bead waits while one of its blockers is not closed as done. Few beads have any, so the others are never asked about.
-BLOCKED = "(b.blocked_by <> '[]' AND waits(b.id))"
+BLOCKED = "(b.has_blockers AND waits(b.id))"
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,19 +47,20 @@ OF_AGENTS = Migration(
 FEWER_INDEXES = Migration(
     "0003_fewer_indexes.sql",
     """
-    ALTER TABLE beads ADD COLUMN blocked_by text NOT NULL DEFAULT '[]';
+    ALTER TABLE beads ADD COLUMN has_blockers boolean NOT NULL DEFAULT false;
     CREATE FUNCTION blockers(bead text) RETURNS text LANGUAGE sql STABLE AS
         $$SELECT coalesce(json_agg(blocker_id ORDER BY blocker_id)::text, '[]') FROM deps WHERE bead_id = bead$$;
     CREATE FUNCTION waits(bead text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$BEGIN
         RETURN EXISTS (SELECT 1 FROM deps d JOIN beads k ON k.id = d.blocker_id
             WHERE d.bead_id = bead AND NOT (k.status = 'closed' AND k.outcome = 'done'));
     END$$;
-    CREATE FUNCTION copy_blockers() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
-        UPDATE beads SET blocked_by = blockers(id) WHERE id = coalesce(NEW.bead_id, OLD.bead_id);
+    CREATE FUNCTION note_blockers() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+        UPDATE beads b SET has_blockers = NOT b.has_blockers WHERE b.id = coalesce(NEW.bead_id, OLD.bead_id)
+            AND b.has_blockers <> EXISTS (SELECT 1 FROM deps WHERE bead_id = b.id);
         RETURN NULL;
     END$$;
-    CREATE TRIGGER copy_blockers AFTER INSERT OR DELETE ON deps FOR EACH ROW EXECUTE FUNCTION copy_blockers();
-    UPDATE beads SET blocked_by = blockers(id) WHERE id IN (SELECT bead_id FROM deps);
+    CREATE TRIGGER note_blockers AFTER INSERT OR DELETE ON deps FOR EACH ROW EXECUTE FUNCTION note_blockers();
+    UPDATE beads SET has_blockers = true WHERE id IN (SELECT bead_id FROM deps);
     DROP INDEX beads_status;
     CREATE INDEX beads_unclosed ON beads (status, id) WHERE status <> 'closed';
     ALTER TABLE beads DROP CONSTRAINT beads_dedup_key_key;
