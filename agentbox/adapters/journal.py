@@ -51,10 +51,20 @@ class Journal:
         """True when the manifest turned the slot off."""
         return self._slot.state == "off"
 
+    @property
+    def refuses_agents(self) -> AdapterError | None:
+        """Why agents can add nothing to the journal, though the box can; None while they can."""
+        serving = self._slot.serving
+        return serving.refuses_agents if isinstance(serving, _Shared) else None
+
     def check_agents(self) -> None:
         """Raises what keeps the journal from having a line about a call of an agent: without it none is made."""
-        if isinstance(serving := self._slot.serving, _Shared) and (error := serving.refuses_agents) is not None:
+        if (error := self.refuses_agents) is not None:
             raise error
+
+    def count_lost(self, error: AdapterError, count: int = 1) -> None:
+        """So many events are in no journal, for that reason."""
+        self._metrics.journal_lost.labels(error.code).inc(count)
 
     async def record(
         self, type: str, data: JsonObj, *, source: str | None = None, subject: str | None = None,
@@ -100,7 +110,7 @@ class Journal:
         try:
             return await self._append(event)
         except AdapterError as error:
-            self._metrics.journal_lost.labels(error.code).inc()
+            self.count_lost(error)
             return None
 
     async def _append(self, event: NewEvent) -> Event:

@@ -20,7 +20,8 @@ from agentbox.agents.states.state import State
 from agentbox.ids import uuid7
 
 REQUEST_SECONDS = 24 * 3600
-KEEP_RECORD = 100_000  # events that nobody has taken yet; older ones are dropped
+KEEP_RECORD = 100_000  # events that nobody has taken yet; beyond it the oldest refusals go, then the oldest of all
+PRUNE_EVERY = 1000  # events
 
 MIGRATIONS = (
     """
@@ -56,6 +57,10 @@ class Happening:
 
 
 _RECORD = "INSERT INTO record (id, at, type, agent_id, data, session_id, trace_id) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_PRUNE = """
+    DELETE FROM record WHERE seq IN (
+        SELECT seq FROM record ORDER BY type <> 'policy.denied', seq LIMIT max(0, (SELECT count(*) FROM record) - ?))
+"""
 Request = tuple[str, str]  # principal, request id
 
 
@@ -145,6 +150,8 @@ class Store:
             for one in happened:
                 values = (uuid7(), moment, one.type, one.agent_id, json.dumps(one.data), one.session_id, one.trace_id)
                 db.execute(_RECORD, values)
+                if db.last_insert_rowid() % PRUNE_EVERY == 0:
+                    db.execute(_PRUNE, (KEEP_RECORD,))
 
         await self._database.write(job)
 
@@ -192,13 +199,8 @@ class Store:
         return [{**dict(zip(names, row[:7], strict=True)), "data": json.loads(row[7])} for row in rows]
 
     async def record_taken(self, through: int) -> None:
-        """The reader has these for good; beyond a bound the oldest go untaken."""
-
-        def job(db: apsw.Connection) -> None:
-            db.execute("DELETE FROM record WHERE seq <= ?", (through,))
-            db.execute("DELETE FROM record WHERE seq <= (SELECT max(seq) FROM record) - ?", (KEEP_RECORD,))
-
-        await self._database.write(job)
+        """The reader has these for good."""
+        await self._database.write(_each("DELETE FROM record WHERE seq <= ?", [(through,)]))
 
     async def fact(self, name: str, value: str | None = None) -> str | None:
         """What was last written under that name; with a value, writes it and returns what was there before."""

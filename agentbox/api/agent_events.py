@@ -26,7 +26,13 @@ def record_of_agents(services: "Services") -> "asyncio.Task[None] | None":
     source = f"urn:agentbox:box:{services.plan.name}"
 
     async def take(lines: tuple[RecordLine, ...]) -> None:
-        await services.container.events.append([_event(line, source) for line in lines])
+        """Agents make refusals as they like: these fill the agents' part of the journal, and what of them is beyond is lost."""
+        journal = services.container.journal
+        refusal = journal.refuses_agents
+        kept = [line for line in lines if refusal is None or line.type != "policy.denied"]
+        await services.container.events.append([_event(line, source) for line in kept])
+        if refusal is not None:
+            journal.count_lost(refusal, len(lines) - len(kept))
         for line in lines:
             if (counter := services.metrics.at_a_limit.get(line.type)) and (limit := line.data.get("limit")) in LIMITS:
                 counter.labels(limit).inc()

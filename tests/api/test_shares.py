@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import pytest
 from helpers import until
 
-from agentbox.client import ApiError
+from agentbox.client import ApiError, BoxClient
 from agentbox.plan.model import Slot
 from agentbox.testing.api_box import SLOTS, ApiBox
 
@@ -56,3 +57,38 @@ def test_a_journal_that_agents_filled_is_the_boxs_still(own_box: Callable[..., A
         until(lambda: operator.ready().degraded == ("events",), 30)
         assert operator.health()["adapters"]["events"]["state"] == "degraded"
         assert operator.call("read_events", query={"limit": 1})["events"]
+
+
+def test_refusals_that_agents_make_fill_their_part_only(own_box: Callable[..., ApiBox]) -> None:
+    """Then an event of a refusal is counted as lost, and what becomes of agents is journalled as ever."""
+    box = own_box(slots={**SMALL, "orchestrator": SLOTS["orchestrator"]})
+    box.paths.token("gateway").write_text(GATEWAY_TOKEN)
+    headers = {
+        "Authorization": f"Bearer {GATEWAY_TOKEN}",
+        "Agentbox-On-Behalf-Of": f"{AGENT} {STATE} {AGENT} {TRACE} coder",
+    }
+    event = {"type": "x.flood", "data": {"x": "y" * 10_000}}
+
+    def refused_and_run(operator: BoxClient, ended: Callable[[list[str]], bool]) -> list[str]:
+        """Types of the journal's events from a start that is refused on, once an agent that was started after it has ended."""
+        since = operator.call("read_events", query={"limit": 1})["head_seq"]
+        with pytest.raises(ApiError):
+            operator.call("spawn", body={"name": "strays", "argv": ["true"], "cwd": "/proc"})
+        operator.call("spawn", body={"name": "fine", "argv": ["true"]})
+
+        def told() -> list[str]:
+            found = operator.call("read_events", query={"since": since, "limit": 1000})["events"]
+            return [one["type"] for one in found]
+
+        until(lambda: "agent.exited" in told() and ended(told()))
+        return told()
+
+    def lost(_told: list[str]) -> bool:
+        metrics = httpx.get(f"{box.metrics_url}/metrics", trust_env=False).text
+        return 'agentbox_journal_lost_total{reason="quota-exceeded"} 1.0' in metrics
+
+    with httpx.Client(base_url=box.url, headers=headers, trust_env=False) as agent, box.client() as operator:
+        refused_and_run(operator, lambda told: "policy.denied" in told)
+        sizes = [10] * 20 + [1] * 10
+        assert [agent.post("/v1/events", json={"events": [event] * size}).status_code for size in sizes][-1] == 507
+        assert "policy.denied" not in refused_and_run(operator, lost)

@@ -13,12 +13,13 @@ import pytest_asyncio
 from agentbox.adapters.errors import InvalidTransition, QuotaExceeded, SpawnError
 from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
 from agentbox.agents import denial_rates
+from agentbox.agents import store as store_of_agents
 from agentbox.agents.config import HostConfig
 from agentbox.agents.denial_rates import EVENT_SECONDS
 from agentbox.agents.denials import MOST_NAMES, MOST_RULES, MOST_SERIES, Denials
 from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
-from agentbox.agents.store import Store
+from agentbox.agents.store import Happening, Store
 from agentbox.settings import Paths
 from agentbox.testing.agent_host import LIMITS
 
@@ -253,3 +254,23 @@ def test_six_hundred_an_hour_then_one_a_minute() -> None:
     assert sum(at < 10 for at in first) >= 600
     assert 58 <= sum(at >= 60 for at in first) <= 60
     assert 600 <= len(found) - len(first) <= 661
+
+
+async def test_events_that_nobody_takes_are_bounded_and_refusals_go_first(host: Host, monkeypatch: Any) -> None:
+    """The store grows no further, and a flood of refusals displaces nothing of what became of agents."""
+    monkeypatch.setattr(store_of_agents, "KEEP_RECORD", 60)
+    monkeypatch.setattr(store_of_agents, "PRUNE_EVERY", 10)
+    for number in range(100):
+        happened = [Happening("policy.denied", "a", {"n": number})] * 4
+        if number % 2 == 0:
+            happened.insert(2, Happening("agent.started", "a", {"n": number}))
+        await host.store.save((), *happened)
+    kept = [(line["type"], line["data"]["n"]) for line in await host.store.record(0, 10_000)]
+    assert [number for kind, number in kept if kind == "agent.started"] == list(range(0, 100, 2))
+    assert 60 <= len(kept) <= 70
+    assert kept[-1] == ("policy.denied", 99)
+    for number in range(100, 300):
+        await host.store.save((), Happening("agent.started", "a", {"n": number}))
+    kept = [(line["type"], line["data"]["n"]) for line in await host.store.record(0, 10_000)]
+    assert kept[-60:] == [("agent.started", number) for number in range(240, 300)]
+    assert len(kept) <= 70
