@@ -39,13 +39,13 @@ HYBRID = {"local-sqlite": 25.0, "external-pg": 40.0}  # p95 of a hybrid search i
 BY_SQL = 100_000  # entries from which on words that are held in memory are measured beside SQL's
 
 
-async def timed(call: Callable[[str], Awaitable[Any]], queries: Sequence[str]) -> list[float]:
+async def timed(call: Callable[[str], Awaitable[Any]], queries: Sequence[str], warm_up: int = WARM_UP) -> list[float]:
     """Milliseconds of each call after the warm-up."""
     samples = []
     for number, query in enumerate(queries):
         started = time.perf_counter()
         await call(query)
-        if number >= WARM_UP:
+        if number >= warm_up:
             samples.append((time.perf_counter() - started) * 1000)
     return samples
 
