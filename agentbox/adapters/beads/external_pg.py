@@ -14,6 +14,7 @@ from agentbox.adapters.beads.pg.rows import beads, find, hold, settle
 from agentbox.adapters.beads.pg.schema import MIGRATIONS
 from agentbox.adapters.beads.rows import ms
 from agentbox.adapters.deadline import Deadline
+from agentbox.adapters.paging import records_of
 from agentbox.adapters.postgres import Connection, Postgres
 from agentbox.adapters.postgres.together import Together
 from agentbox.adapters.text import check_range, check_text, cursor_of, json_text, key_of
@@ -137,9 +138,10 @@ class ExternalPgBeads(Adapter):
             where += " AND (b.priority, b.rank, b.id) > (%s, %s, %s)"
             values += after
         found = await self._listed(f"{where} ORDER BY b.priority, b.rank, b.id LIMIT %s", (*values, limit + 1))
-        last = found[limit - 1] if len(found) > limit else None
+        items, more = records_of(found, limit)
+        last = items[-1] if more else None
         key = None if last is None else (last.priority, ms(last.not_before or last.created_at), last.id)
-        return Page(items=found[:limit], next_cursor=None if key is None else cursor_of(listing, key))
+        return Page(items=items, next_cursor=None if key is None else cursor_of(listing, key))
 
     async def show(self, bead_id: str) -> Bead:
         bead, over = await self._db.repeatable(lambda db: find(db, bead_id))
@@ -159,8 +161,8 @@ class ExternalPgBeads(Adapter):
             where += " AND b.id > %s"
             values += tuple(after)
         found = await self._listed(f"WHERE TRUE{where} ORDER BY b.id LIMIT %s", (*values, limit + 1), schedules=False)
-        more = len(found) > limit
-        return Page(items=found[:limit], next_cursor=cursor_of(listing, (found[limit - 1].id,)) if more else None)
+        items, more = records_of(found, limit)
+        return Page(items=items, next_cursor=cursor_of(listing, (items[-1].id,)) if more else None)
 
     async def _create(self, spec: BeadSpec, parent_id: str | None) -> tuple[Bead, bool]:
         new = create.New(self.deps.ids(), checks.check_spec(spec), parent_id)
