@@ -38,6 +38,7 @@ class HostConfig:
     test_hooks: bool = False
     keep_ended: int = 200  # agents that ended, with their output
     keep_output: int = 256 << 20  # bytes of output of agents that ended
+    keep_specs: int = 16 << 20  # characters of their specs: one may be as long as a request
     folder: str = "orchestrator"  # below the state of the box
     box_tasks: int = 0  # processes and threads of all agents together; 0 = any number
     box_memory: int = 0  # bytes of all agents together; 0 = any number

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from agentbox import clock
@@ -15,6 +16,7 @@ from agentbox.adapters.orchestrator.contract import (
     ExitRecord,
     Limits,
 )
+from agentbox.adapters.wire import to_json
 from agentbox.grants.holding import Holding
 from agentbox.ids import new_trace_id
 from agentbox.limits.registry import LIMITS
@@ -62,6 +64,11 @@ class Entry:
     @property
     def handle(self) -> AgentHandle:
         return AgentHandle(agent_id=self.agent_id, generation=self.generation)
+
+    @cached_property
+    def spec_size(self) -> int:
+        """Characters of its spec; that never changes."""
+        return len(to_json(self.spec, ensure_ascii=True))
 
     def info(self, *, whole: bool = False) -> AgentInfo:
         """What callers see; `whole` with what it holds."""

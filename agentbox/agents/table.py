@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from agentbox.adapters.orchestrator.contract import (
 from agentbox.agents import exits, home
 from agentbox.agents.admitting import Asker, admitted
 from agentbox.agents.capture import Capture
+from agentbox.agents.config import HostConfig
 from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
 from agentbox.agents.life import Life
@@ -232,16 +233,22 @@ class Table:
             for one in self.host.standings.ancestors(entry)
         }
         ended = [one for one in self.entries.values() if one.over and one.agent_id not in needed]
-        over = [one.agent_id for one in sorted(ended, key=_ended_at)]
-        size = sum(self.streams[agent_id].size for agent_id in over)
-        for index, agent_id in enumerate(over):
-            if len(over) - index <= config.keep_ended and size <= config.keep_output:
-                return
-            size -= self.streams[agent_id].size
-            yield agent_id
+        rows = [(one.agent_id, self.streams[one.agent_id].size, one.spec_size) for one in sorted(ended, key=_ended_at)]
+        return beyond(rows, config)
 
     def _folder(self, agent_id: str) -> Path:
         return self.host.config.state / "streams" / agent_id
+
+
+def beyond(ended: Sequence[tuple[str, int, int]], config: HostConfig) -> Iterator[str]:
+    """Of (id, bytes of output, characters of spec), oldest first, the ids that go so that the rest keeps to all bounds."""
+    output, specs = sum(row[1] for row in ended), sum(row[2] for row in ended)
+    for index, (agent_id, size, spec) in enumerate(ended):
+        few = len(ended) - index <= config.keep_ended
+        if few and output <= config.keep_output and specs <= config.keep_specs:
+            return
+        output, specs = output - size, specs - spec
+        yield agent_id
 
 
 def _kept(entry: Entry) -> tuple[int, int]:

@@ -19,6 +19,9 @@ WRITE_RATE: Final = (
     256 << 10
 )  # bytes a second that agents of one state may have written down; a line of the journal is 1 KiB
 FREE_FLOOR: Final = 256 << 20  # bytes free where agents write; below it all are stopped until it is known who wrote
+FREE_RESERVE: Final = (
+    64 << 20
+)  # of these, bytes that the box keeps for its own writes, however many agents share the rest
 WALK_SECONDS: Final = 1.0  # at least between two walks of one agent's folders
 INODE_BYTES: Final = 1 << 10  # what a file costs beside its blocks, so that empty ones are not free
 
@@ -91,6 +94,9 @@ _ROWS = (
     Limit(name="free_floor", unit="bytes", config_path="", fixed=FREE_FLOOR, holder="the walk of folders",
           at_the_limit="every agent is stopped until it is known who wrote", bound="2 s",
           shown_by="sandbox/test_walker.py::test_below_the_floor_all_are_stopped_first"),
+    Limit(name="free_reserve", unit="bytes", config_path="", fixed=FREE_RESERVE, holder="the walk of folders, of all agents",
+          at_the_limit="the agent that holds most is ended, where that is 16 MiB or more", bound="again for each 16 MiB that vanish",
+          shown_by="sandbox/test_walker.py::test_no_sum_of_agents_takes_the_reserve_of_the_disk"),
     Limit(name="max_agents", unit="agents", config_path="adapters.orchestrator.max_agents", holder="agent-host",
           at_the_limit="the spawn is refused", bound="exact", shown_by=_BOUNDS),
     Limit(name="max_depth", unit="levels", config_path="adapters.orchestrator.max_depth", holder="agent-host",

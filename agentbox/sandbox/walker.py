@@ -3,7 +3,7 @@
 A tree can have crossed its cap only if that much was written since its last walk, so it is walked once half of that has
 gone; one that was warned also once so much came free that it may warn again. Bytes that vanish into nobody's folder count for a tree that has descriptors under way in
 sockets meanwhile: a deleted file there is in no table of /proc. Below FREE_FLOOR every agent is stopped first, and goes
-on once it is known who wrote. /dev/shm is memory: what a tree holds there, on its own, may be as much as its memory, and goes with it.
+on once it is known who wrote. Below FREE_RESERVE, where each keeps to its own cap, the one that holds most ends. /dev/shm is memory: what a tree holds there, on its own, may be as much as its memory, and goes with it.
 Datagrams of JSON: in come
 `{watch, bounds}` and `{forget}` with the pid of a reaper; out go `{reaper, peaks}`, `{reaper, warning}`, `{reaper, breach}`
 and `{freeze}`. It signals nobody itself.
@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from agentbox import kernel
 from agentbox.limits.gauge import Breach, Gauge
-from agentbox.limits.registry import FREE_FLOOR, INODE_BYTES, WALK_SECONDS
+from agentbox.limits.registry import FREE_FLOOR, FREE_RESERVE, INODE_BYTES, WALK_SECONDS
 from agentbox.sandbox import tree, usage
 from agentbox.sandbox.shared import Shared
 from agentbox.sandbox.watchdog import Bounds
@@ -31,7 +31,9 @@ LOOK = 0.2  # seconds between two looks at free space
 SLOW = 15.0  # seconds after which a tree is walked though little vanished: what one writes another may have freed
 SHARE = 20  # times what all walks take is at least between two such, so that they cost a twentieth of a CPU at most
 LONGEST = 0.5  # seconds of walks between two looks; who wrote most comes first, and the others next time
-AGAIN = 16 << 20  # bytes that go on vanishing below the floor before all are stopped once more
+AGAIN = (
+    16 << 20
+)  # bytes that go on vanishing below the floor before all are stopped once more; who holds less is not ended for it
 _DATAGRAM = 1 << 16
 
 
@@ -54,6 +56,7 @@ class _Watched:
         self.freed = 0  # bytes that came free since then
         self.explained = 0  # bytes by which others were found to have grown since then
         self.device = 0
+        self.free = 0  # bytes, of that device
         self.used = 0  # at its last walk; before the first it is taken for having written all that it has
         self.hidden = self.hidden_before = (
             0  # bytes that vanished into no folder while descriptors of it were under way
@@ -86,8 +89,11 @@ def _free(folder: str) -> tuple[int, int, int]:
 class Walker:
     """One loop."""
 
-    def __init__(self, commands: socket.socket, floor: int = FREE_FLOOR, shared: Shared | None = None) -> None:
+    def __init__(
+        self, commands: socket.socket, floor: int = FREE_FLOOR, shared: Shared | None = None, reserve: int = FREE_RESERVE
+    ) -> None:  # fmt: skip
         self._commands, self._floor, self._shared = commands, floor, shared or Shared()
+        self._reserve = reserve
         self._trees: dict[int, _Watched] = {}  # by pid of the reaper
         self._free: dict[int, int] = {}  # by device
         self._stopped_at: float = float("inf")  # bytes free when all were stopped last
@@ -112,7 +118,8 @@ class Walker:
         if low:
             self._tell({"freeze": True})
         try:
-            self._walk_those_due(everyone=low)
+            if not self._walk_those_due(everyone=low) and low:
+                self._keep_the_reserve()
         finally:
             if low:
                 self._tell({"freeze": False})
@@ -162,7 +169,7 @@ class Walker:
                 vanished = self._free.get(device, worth) - worth
                 self._free[device] = worth
                 for one in watched:
-                    one.device = device
+                    one.device, one.free = device, room
                     one.gone += max(0, vanished)
                     one.freed += max(0, -vanished)
         if lowest >= self._floor:
@@ -173,19 +180,30 @@ class Walker:
         self._stopped_at = lowest
         return True
 
-    def _walk_those_due(self, *, everyone: bool) -> None:
+    def _keep_the_reserve(self) -> None:
+        """Nobody is over its own cap, and together they leave the box too little: the one that holds most there ends."""
+        short = [(reaper, one) for reaper, one in self._trees.items() if one.used >= AGAIN and one.free < self._reserve]
+        if short:
+            reaper, one = max(short, key=lambda pair: pair[1].used)
+            self._breach(reaper, "free_reserve", one.free, self._reserve)
+
+    def _walk_those_due(self, *, everyone: bool) -> bool:
+        """True when somebody crossed a cap."""
         now = time.monotonic()
         slow = max(SLOW, SHARE * sum(one.took for one in self._trees.values()))
         due = {reaper: one for reaper, one in self._trees.items() if everyone or one.due(now, slow)}
         if not due:
-            return
+            return False
         members = {reaper: [row.shown for row in rows] for reaper, rows in tree.by_root(tree.scan(), due).items()}
+        crossed = False
         for reaper in self._by_writing(due, members):
             over = self._walk(reaper, due[reaper], members[reaper])
+            crossed = crossed or over
             if over if everyone else time.monotonic() > now + LONGEST:
-                return
+                return crossed
         for reaper in due.keys() & self._trees.keys():
-            self._judge_hidden(reaper, due[reaper])
+            crossed = self._judge_hidden(reaper, due[reaper]) or crossed
+        return crossed
 
     def _by_writing(self, due: Mapping[int, _Watched], members: Mapping[int, list[int]]) -> Iterator[int]:
         """Those that wrote most since their last walk first."""
@@ -228,12 +246,13 @@ class Walker:
             if other is not one and other.device == one.device:
                 other.explained += grown
 
-    def _judge_hidden(self, reaper: int, one: _Watched) -> None:
-        """By what two walks found: between them whoever else wrote was walked too."""
+    def _judge_hidden(self, reaper: int, one: _Watched) -> bool:
+        """By what two walks found: between them whoever else wrote was walked too. True when it crossed a cap."""
         hidden = min(one.hidden, one.hidden_before)
         gauge, room = min(zip(one.gauges, one.room, strict=True), key=lambda pair: pair[1])
         if hidden > room:
             self._breach(reaper, gauge.limit, gauge.cap - room + hidden, gauge.cap)
+        return hidden > room
 
     def _tell(self, word: Mapping[str, Any]) -> None:
         self._commands.send(json.dumps(word).encode())

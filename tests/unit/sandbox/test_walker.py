@@ -41,10 +41,10 @@ REAPER, BESIDE = 1 << 22, 1 << 23  # pids of nobody
 class Lab:
     """A walker and the launcher's end of its socket."""
 
-    def __init__(self, floor: int) -> None:
+    def __init__(self, floor: int, reserve: int = 0) -> None:
         self.ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.ours.setblocking(False)
-        self.walker = Walker(theirs, floor)
+        self.walker = Walker(theirs, floor, reserve=reserve)
 
     def watch(self, folder: Path, reaper: int = REAPER) -> None:
         (folder / "tmp").mkdir(parents=True, exist_ok=True)
@@ -180,6 +180,26 @@ def test_below_the_floor_all_are_stopped_first(tmp_path: Path) -> None:
     assert [word["reaper"] for word in words if "breach" in word] == [REAPER]
     assert [word["freeze"] for word in words if "freeze" in word] == [True, False]
     assert lab.said() == []
+
+
+def test_no_sum_of_agents_takes_the_reserve_of_the_disk(tmp_path: Path) -> None:
+    """Each keeps to its own cap and all together leave the box nothing: the one that holds most ends, and one that holds
+    little never does. Not again until more vanished."""
+    lab = Lab(floor=EVERYTHING, reserve=EVERYTHING)
+    lab.watch(tmp_path / "beside", BESIDE)
+    lab.watch(tmp_path / "one")
+    for name, tmp, branch in (("one", 7, 12), ("beside", 5, 12)):
+        (tmp_path / name / "tmp/x").write_bytes(os.urandom(tmp * MIB))
+        (tmp_path / name / "x").write_bytes(os.urandom(branch * MIB))
+    words = [word for word in lab.said() if "peaks" not in word and "warning" not in word]
+    ended = [(word["reaper"], word["breach"]["limit"]) for word in words if "breach" in word]
+    assert ended == [(REAPER, "free_reserve")]
+    assert [word["freeze"] for word in words if "freeze" in word] == [True, False]
+    assert lab.said() == []
+    small = Lab(floor=EVERYTHING, reserve=EVERYTHING)
+    small.watch(tmp_path / "small")
+    (tmp_path / "small/tmp/x").write_bytes(os.urandom(MIB))
+    assert not [word for word in small.said() if "breach" in word]
 
 
 async def test_a_stop_is_of_whole_trees_and_is_taken_back(tmp_path: Path) -> None:
