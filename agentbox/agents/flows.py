@@ -27,6 +27,8 @@ class Flow:
         self._attached: AttachedReader | None = None
         self._sent: deque[tuple[int, int]] = deque()  # bytes and last cursor of what its reader has not taken
         self._taken = 0  # bytes that were granted again, of the first of those
+        self._under_way: deque[tuple[int, int]] = deque()  # what it has taken and may not have passed on, likewise
+        self._passing = 0  # bytes of these
 
     def grant(self, size: int) -> None:
         """More may be sent: the reader has taken that much."""
@@ -36,8 +38,12 @@ class Flow:
             return
         self._taken += size
         while self._sent and self._taken >= self._sent[0][0]:
-            size, cursor = self._sent.popleft()
-            self._taken -= size
+            self._under_way.append(self._sent.popleft())
+            self._taken -= self._under_way[-1][0]
+            self._passing += self._under_way[-1][0]
+        while self._under_way and self._passing - self._under_way[0][0] >= self._attached.margin:
+            size, cursor = self._under_way.popleft()
+            self._passing -= size
             self._attached.advance(cursor)
 
     async def pass_on(self, reader: Reader, *, follow: bool, attached: AttachedReader | None = None) -> None:

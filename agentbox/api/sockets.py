@@ -14,6 +14,7 @@ from agentbox.api.sending import bytes_of, head_of
 
 NORMAL, GOING_AWAY, WRONG_TYPE, BUG = 1000, 1012, 1003, 1011  # RFC 6455 7.4.1; 1012 "service restart" of its registry
 TYPED = 4000  # and the HTTP status of the problem sent before: 4410
+_LAST_SECONDS = 5.0  # to write what a client sent that left at once
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 _log = structlog.get_logger()
@@ -47,6 +48,8 @@ async def serve_socket(socket: Socket, receive: Receive, send: Send, closing: as
         ]
         try:
             done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+            if work[0] not in done and any(isinstance(task.exception(), OSError) for task in done):
+                await asyncio.wait(work[:1], timeout=_LAST_SECONDS)  # the client left: what it sent before is written
         finally:
             for task in work:
                 task.cancel()

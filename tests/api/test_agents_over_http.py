@@ -93,6 +93,29 @@ def test_threads_attach(client: BoxClient) -> None:
     assert bytes(got) == sent
 
 
+def test_who_leaves_at_once_has_sent_what_it_sent(client: BoxClient) -> None:
+    """Whatever the agent writes at that moment: each holder sends a line, and is gone before it reads anything."""
+    chatters = "import sys, threading, time\ndef talk():\n while True: print(time.sleep(0.001), flush=True)\n"
+    chatters += "threading.Thread(target=talk, daemon=True).start()\nfor line in sys.stdin: print(line, file=sys.stderr, flush=True)"
+    made = client.agents.spawn(spec("python3", "-c", chatters, stdin="pipe"))
+    number = 0
+    while number < 30:
+        try:
+            with client.agents.attach(made.agent_id, made.generation) as attached:
+                attached.send(b"%d\n" % number)
+        except ApiError as error:  # the one before is held until what it sent is written
+            assert error.status == 409
+        else:
+            number += 1
+    told = bytearray()
+    for item in client.agents.stream(made.agent_id):
+        told += item.data if item.kind == "stderr" else b""
+        if b"29" in told.split():
+            break
+    client.agents.terminate(made.agent_id, made.generation, grace_s=0)
+    assert told.split() == [b"%d" % number for number in range(30)]
+
+
 async def test_a_second_holder_is_refused_before_the_upgrade(box: ApiBox, aio: AsyncBoxClient) -> None:
     """409 as a problem, typed in the client; a stale generation and an unknown agent too. Let go, the next one holds it."""
     made = await aio.agents.spawn(cat())

@@ -51,11 +51,13 @@ def appended(client: BoxClient, request: pytest.FixtureRequest) -> list[dict[str
     return list(found)
 
 
-def test_tail(events: Events, appended: list[dict[str, object]]) -> None:
-    """The newest, for people and as JSON lines; by type."""
+def test_tail(events: Events, appended: list[dict[str, object]], client: BoxClient) -> None:
+    """The newest, for people and as JSON lines; by type, however many others came since."""
+    client.call("append_events", body={"events": [{"type": "test.other", "data": {}}] * 30})
     done = events("--json", "events", "tail", "-n", "2", "--type", str(appended[0]["type"]))
     assert (done.returncode, [json.loads(line) for line in done.stdout.splitlines()]) == (0, appended[1:])
-    assert f"{appended[2]['seq']:>8}  {appended[2]['ts']}  " in events("events", "tail").stdout
+    assert f"{appended[2]['seq']:>8}  {appended[2]['ts']}  " in events("events", "tail", "-n", "100").stdout
+    assert events("events", "tail", "-n", "0").stdout == ""
 
 
 def test_tail_shows_what_an_agent_wrote_as_text(events: Events, client: BoxClient) -> None:

@@ -111,6 +111,17 @@ def test_a_name_belongs_to_who_made_it(box: ApiBox, client: BoxClient, lives: Ca
             assert again.states.get("mine")["state_id"] == agent.state_id
 
 
+def test_an_admin_is_told_whose_state_a_name_is(box: ApiBox, client: BoxClient, lives: Callable[..., Any]) -> None:
+    """A token may have made that name first, and left there what it likes."""
+    with bearer(box, client, "earlier") as earlier:
+        lives(earlier, state="build")
+        done = agentbox(box, "run", "--name", "build", "--", "true")
+        assert done.returncode == 0, done.stderr
+        assert b"state build is of urn:agentbox:token:earlier" in done.stderr
+        done = agentbox(box, "run", "--name", "own", "--", "true")
+        assert b"is of" not in done.stderr
+
+
 def test_a_name_that_looks_like_an_id_hides_no_state(box: ApiBox, client: BoxClient, lives: Callable[..., Any]) -> None:
     """Who knows the id of a state shows, and removes, that one, whatever another token calls its own."""
     agent, door = lives()

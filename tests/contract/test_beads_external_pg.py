@@ -121,6 +121,8 @@ class TestExternalPg(BeadsContract):
             await asyncio.sleep(0.01)
         await store.kill_backend()
         assert (await adapter.health()).state == "down"
+        while not failures:  # a call that can be made again waits for the server
+            await asyncio.sleep(0.01)
         await asyncio.to_thread(store.server.start)
         await until_it_answers(adapter)
         before = len(told)

@@ -53,7 +53,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 @pytest.fixture
 def other(tmp_path: Path) -> Iterator[Desk]:
     """A second box, which does not run yet."""
-    made = Desk(tmp_path / "other", f"{NAME}-other", PORT + 2)
+    made = Desk(tmp_path / "other", f"{NAME}-other", PORT + 20)
     made.down()
     yield made
     made.down()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ class Dockerd:
         return f"unix://{self.folder}/sock"
 
     def start(self) -> None:
-        """Again and again until it answers: after a KILL the first attempt waits in vain for its containerd."""
+        """Again and again until it answers."""
         wait_for(self._attempt, 90, "a private dockerd")
 
     def _attempt(self) -> bool:
@@ -50,32 +51,39 @@ class Dockerd:
         return asked.returncode == 0
 
     def kill(self) -> None:
+        """With its containerd, in vain for whose old process the next one would wait."""
         assert self.process is not None
         assert daemon_pid(self.host) == self.process.pid
         self.process.kill()
         self.process.wait(30)
+        _end(_leftovers(self.folder, "containerd"))
 
     def stop(self) -> None:
         """Ends it and what it left."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(60)
-        for pid in _leftovers(self.folder):
-            os.kill(pid, signal.SIGKILL)
-            wait_for(lambda pid=pid: start_ticks(pid) == 0, 20, f"process {pid} has ended")
+        _end(_leftovers(self.folder, "containerd*"))
         for line in Path("/proc/self/mounts").read_text().splitlines():
             if (at := line.split()[1]).startswith(f"{self.folder}/"):
                 subprocess.run(["umount", "--lazy", at], check=True)
 
 
-def _leftovers(folder: Path) -> list[int]:
+def _end(pids: list[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda pid=pid: start_ticks(pid) == 0, 20, f"process {pid} has ended")
+
+
+def _leftovers(folder: Path, program: str) -> list[int]:
+    """Processes of that daemon whose program's name matches."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = entry.read_bytes().split(b"\0")
         except OSError:
             continue
-        if str(folder).encode() in b" ".join(words) and words[0].rpartition(b"/")[2].startswith(b"containerd"):
+        if str(folder).encode() in b" ".join(words) and fnmatchcase(os.fsdecode(words[0]).rpartition("/")[2], program):
             found.append(int(entry.parent.name))
     return found
 

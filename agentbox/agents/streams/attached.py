@@ -5,6 +5,10 @@ import asyncio
 from agentbox.agents.streams.log import StreamLog
 
 GRACE_SECONDS = 15.0  # for the reader to come, and to come again after its connection broke
+MARGIN = (
+    512 << 10
+)  # bytes that the API has taken and not yet handed to the kernel: two batches, and what a server buffers
+_SHARE, _SMALL = 4, 1 << 20  # a part of its log at most, and none of a small one, so that there is room beside it
 
 
 class AttachedReaders:
@@ -13,6 +17,7 @@ class AttachedReaders:
 
     def __init__(self, log: StreamLog, grace: float = GRACE_SECONDS) -> None:
         self._log, self._grace = log, grace
+        self.margin = min(MARGIN, log.limit // _SHARE) if log.limit >= _SMALL else 0
         self._positions: dict[object, int] = {}
         self._release: asyncio.TimerHandle | None = None
 
@@ -47,10 +52,10 @@ class AttachedReaders:
 
 
 class AttachedReader:
-    """One of them."""
+    """One of them. `margin`: so many bytes of what it takes are kept, for it may break before it has passed them on."""
 
     def __init__(self, readers: AttachedReaders) -> None:
-        self._readers = readers
+        self._readers, self.margin = readers, readers.margin
 
     def advance(self, position: int) -> None:
         self._readers.advance(self, position)

@@ -92,7 +92,7 @@ class KindLog:
     @property
     def full(self) -> bool:
         """True while what a reader has not taken leaves no room."""
-        return self.held is not None and self.last > self.held and self.size >= self.limit
+        return self.held is not None and self.last > self.held and self.size > self.limit
 
     def append(self, item: Stored) -> None:
         """Writes one item, and drops the oldest segments beyond the limit. Raises OSError; then nothing was written."""

@@ -22,7 +22,7 @@ class StreamLog:
     each of the two that tell of its life."""
 
     def __init__(self, folder: Path, limit: int, events: int = EVENTS) -> None:
-        self.folder = folder
+        self.folder, self.limit = folder, limit
         life = (events * _EVENT_BYTES, events)
         self.kinds = {kind: KindLog(folder, kind, *((limit,) if kind in _OUTPUT else life)) for kind in KINDS}
         self.closed = False

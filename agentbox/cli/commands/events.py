@@ -17,7 +17,10 @@ from agentbox.errors import AgentboxError, ExitCode
 
 if TYPE_CHECKING:
     from agentbox.adapters.events.contract import Event
+    from agentbox.client import BoxClient
 
+_EXPIRED = 410  # records that the journal does not keep any more
+_STEP = 10_000  # records, which the box looks at in one call
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
 
 
@@ -61,15 +64,40 @@ def tail(cli: Cli, count: int, follow: bool, types: tuple[str, ...]) -> None:
     query = {"types": ",".join(types) or None}
     with cli.client() as client:
         head = int(client.call("head_event")["seq"])
-        since = max(-1, head - count)
-        while since < head:
-            batch = client.call("read_events", query={**query, "since": since, "limit": 1000})
-            since = batch["next_since"]
-            for event in batch["events"]:
-                _say(cli, event)
+        for event in _newest(client, query, head, count):
+            _say(cli, event)
         if follow:
             for sent in client.stream("stream_events", query=query, since=str(head) if head >= 0 else ""):
                 _say(cli, json.loads(sent.data))
+
+
+def _newest(client: BoxClient, query: Mapping[str, Any], last: int, count: int) -> list[dict[str, Any]]:
+    """The newest `count` that match up to the record `last`, oldest first. Reads back from the end, in steps that grow."""
+    from agentbox.client import ApiError
+
+    found: list[dict[str, Any]] = []
+    step, oldest = count, 0
+    while len(found) < count and last >= oldest:
+        since = max(oldest - 1, last - step)
+        try:
+            found = [*_between(client, query, since, last), *found]
+        except ApiError as error:
+            if error.status != _EXPIRED:
+                raise
+            oldest = int(error.problem["oldest"])
+        else:
+            last, step = since, min(4 * step, _STEP)
+    return found[-count:]
+
+
+def _between(client: BoxClient, query: Mapping[str, Any], since: int, last: int) -> list[dict[str, Any]]:
+    """Those that match after `since`, up to `last`."""
+    found: list[dict[str, Any]] = []
+    while since < last:
+        batch = client.call("read_events", query={**query, "since": since, "limit": 1000})
+        found += [event for event in batch["events"] if event["seq"] <= last]
+        since = batch["next_since"]
+    return found
 
 
 @command.command()

@@ -33,6 +33,8 @@ TIMED_OUT = 124
 BY_SIGNAL = 128
 _PATIENCE_SECONDS = 15.0  # a killed API is back within two
 _RETRY_SECONDS = 0.2
+_OPERATOR = "urn:agentbox:operator"
+_NO_STATE = (403, 404)  # whose use is refused, or that is made now
 
 
 @click.command(
@@ -79,6 +81,8 @@ def command(
     try:
         with cli.client() as client:
             stdin = given.read() if given else None
+            if state:
+                _tell_owner(cli, client, state)
             task_id = _submit(client, spec, timeout_s, stdin)
             sink = _Collected() if no_stream or cli.json else _Terminal()
             reader = _Reader(client, task_id, sink)
@@ -96,6 +100,20 @@ def command(
         abandon()
         return FAILED_ITSELF
     return FAILED_ITSELF if reader.lost else exit_code(task)
+
+
+def _tell_owner(cli: Cli, client: BoxClient, state: str) -> None:
+    """That a token made the state, where one did: an admin uses it all the same, with all that was left there."""
+    from agentbox.client import ApiError
+
+    try:
+        owner = client.states.get(state)["owner"]
+    except ApiError as error:
+        if error.status not in _NO_STATE:
+            raise
+    else:
+        if owner != _OPERATOR:
+            cli.out.note(f"agentbox: state {state} is of {owner}: the command reads what its runs left there")
 
 
 def _submit(client: BoxClient, spec: Mapping[str, Any], timeout_s: float, stdin: bytes | None) -> str:

@@ -13,7 +13,7 @@ from agentbox.settings import HostPaths
 
 # program -> Debian package; each is a peer that a suite runs for real.
 _TOOLS = {
-    "node": "nodejs",
+    "npm": "npm",
     "promtool": "prometheus",
     "curl": "curl",
     "openssl": "openssl",

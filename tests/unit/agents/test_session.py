@@ -172,12 +172,12 @@ async def test_errors_are_typed(box: AgentHostBox) -> None:
 
 
 async def test_no_page_of_agents_ends_the_connection(box: AgentHostBox) -> None:
-    """Specs that are together more than a message may hold come on several pages, each agent once."""
+    """Specs of living agents that are together more than a message may hold come on several pages, each agent once."""
     client, _ = await connect(box.paths, Deadline.after(5))
     large = {"large": "x" * (rpc.LINE_LIMIT // 4)}
     made = []
     for _ in range(5):
-        run = {"spec": {**spec("true"), "labels": large}, "request_id": uuid7()}
+        run = {"spec": {**spec("sleep", "600"), "labels": large}, "request_id": uuid7()}
         made.append((await client.call("agent.spawn", run, Deadline.after(30)))["agent_id"])
     found, cursor = [], None
     while cursor is not None or not found:
