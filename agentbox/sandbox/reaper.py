@@ -166,10 +166,12 @@ class Reaper:
             self._kill()
             return
         self.buffer += data
-        while (end := self.buffer.find(b"\n")) >= 0:
-            order = json.loads(self.buffer[:end])
-            del self.buffer[: end + 1]
-            self._order(order)
+        *lines, self.buffer = self.buffer.split(b"\n")
+        # The same end ordered again and again is one look at all processes, not one for each.
+        for line, following in zip(lines, [*lines[1:], None], strict=True):
+            order = json.loads(line)
+            if order["do"] != "end" or line != following:
+                self._order(order)
 
     def _order(self, order: Mapping[str, Any]) -> None:
         number = order.get("signal", 0)

@@ -104,7 +104,8 @@ def test_who_leaves_at_once_has_sent_what_it_sent(client: BoxClient) -> None:
             with client.agents.attach(made.agent_id, made.generation) as attached:
                 attached.send(b"%d\n" % number)
         except ApiError as error:  # the one before is held until what it sent is written
-            assert error.status == 409
+            if error.status != 409:
+                raise
         else:
             number += 1
     told = bytearray()
