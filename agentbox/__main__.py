@@ -1,7 +1,10 @@
 """`python -m agentbox` is the command line."""
 
+import contextlib
+import os
 import signal
 import sys
+from typing import NoReturn
 
 _PREREQUISITE = 3  # agentbox.errors.ExitCode, whose file could be the one that is missing
 
@@ -14,6 +17,8 @@ def start() -> None:
         from agentbox.cli.main import main
 
         main()
+    except SystemExit as ended:
+        _leave(ended)
     except ModuleNotFoundError as error:
         if (error.name or "agentbox").partition(".")[0] == "agentbox":
             raise
@@ -22,6 +27,18 @@ def start() -> None:
             "  Remove that folder and run the command again: it is made anew.\n"
         )
         sys.exit(_PREREQUISITE)
+
+
+def _leave(ended: SystemExit) -> NoReturn:
+    """Ends the process at once where a thread goes on that nobody waits for, as a download whose server hangs: CPython may
+    crash when it is taken apart under one."""
+    threading = sys.modules.get("threading")
+    if threading is None or not any(thread.daemon for thread in threading.enumerate()):
+        raise ended
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(ended.code if isinstance(ended.code, int) else bool(ended.code))
 
 
 start()
