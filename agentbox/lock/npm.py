@@ -90,7 +90,7 @@ def _absent(specs: Mapping[str, NpmSpec], packages: Mapping[str, Any]) -> str:
     """The first package that was asked for, or that one of the others requires, and that npm left out; "" for none."""
     for folder, spec in specs.items():
         if f"{_MODULES}{folder}" not in packages:
-            return f"{spec.name} {spec.range}"
+            return f"{spec.name} {spec.range}, or what it requires"  # npm leaves out either, or both
     for path, row in packages.items():
         for name, wanted in row.get("dependencies", {}).items() if path else ():
             if not any(f"{place}{_MODULES}{name}" in packages for place in _places_up(path)):

@@ -100,6 +100,7 @@ def dockerd() -> Iterator[Dockerd]:
     subprocess.run(["rm", "-rf", "--one-file-system", str(folder)], check=True)
 
 
+@pytest.mark.timed  # a second daemon that comes back beside the first, which other suites keep busy, takes minutes
 def test_an_engine_that_dies_during_up(other: Desk, told: Told, dockerd: Dockerd, tmp_path: Path) -> None:
     """Killed while the box starts: exit 6, one sentence that names the daemon's address; started again, `up` works."""
     dockerd.start()
