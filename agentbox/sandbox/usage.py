@@ -159,7 +159,7 @@ def _descriptors(pid: int) -> Iterator[tuple[str, str]]:
 def carries(path: str) -> bool:
     """Whether descriptors wait in that socket (proc(5), `fdinfo`; Linux 5.19 and later say it)."""
     with contextlib.suppress(OSError), open(path.replace("/fd/", "/fdinfo/"), "rb") as stream:  # noqa: PTH123
-        return any(line.startswith(_WAITING) and line.strip() != _WAITING + b"\t0" for line in stream)
+        return any(int(line[len(_WAITING) :]) > 0 for line in stream if line.startswith(_WAITING))
     return False
 
 

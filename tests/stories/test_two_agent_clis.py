@@ -123,7 +123,7 @@ def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(agent: Agent,
     story = Story(agent, tmp_path, 1_000_000)
     with story.open() as box:
         ran = story.run(box.client.agents)
-        assert ran.exit.code == 0, ran.stdout + ran.stderr
+        assert ran.exit.code == 0, ran
         assert END.encode() in ran.stdout
         assert (story.repo / "sums.py").read_text() == SOURCE  # the change is in its branch
         said = str([request.body for request in story.server.requests])

@@ -1,7 +1,9 @@
 """What a folder holds, by blocks, whatever is done to hide it."""
 
+import array
 import contextlib
 import os
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.limits.registry import INODE_BYTES
-from agentbox.sandbox.usage import MOST_DEPTH, TOO_DEEP, Used, used, written
+from agentbox.sandbox.usage import MOST_DEPTH, TOO_DEEP, Used, carries, used, written
 
 MIB = 1 << 20
 _NOBODY = 65534
@@ -134,3 +136,18 @@ def test_what_a_process_wrote_is_known(tmp_path: Path) -> None:
     with contextlib.closing((tmp_path / "x").open("wb", buffering=0)) as stream:
         stream.write(bytes(MIB))
     assert written([os.getpid(), 1 << 22]) >= before + MIB
+
+
+def test_only_a_socket_with_descriptors_in_it_carries_some() -> None:
+    """Bytes that wait are none, and who took them leaves none."""
+    near, far = socket.socketpair()
+    with near, far:
+        path = f"/proc/self/fd/{far.fileno()}"
+        near.send(b"bytes")
+        assert not carries(path)
+        near.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [near.fileno()]))])
+        assert carries(path)
+        far.recv(5)
+        _, taken, _, _ = socket.recv_fds(far, 1, 1)
+        os.close(*taken)
+        assert not carries(path)

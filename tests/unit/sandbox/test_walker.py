@@ -147,6 +147,16 @@ async def test_what_others_wrote_is_no_matter_of_who_sends_descriptors(lab: Lab,
         assert one.hidden < 8 * MIB
 
 
+async def test_who_has_a_socket_is_not_ended_for_what_others_write(lab: Lab, quiet: Path) -> None:
+    """A neighbour beside all agents takes the disk; no descriptor is under way."""
+    with sender(quiet / "one/tmp", 0, 0) as process:
+        lab.watch(quiet / "one", os.getpid())
+        sent(process)
+        for number in range(3):
+            (quiet / str(number)).write_bytes(bytes(20 * MIB))
+            assert [word for word in lab.look_at_all() if "breach" in word] == []
+
+
 async def test_near_the_cap_is_a_warning(lab: Lab, tmp_path: Path) -> None:
     """And the peaks of both."""
     lab.watch(tmp_path)
