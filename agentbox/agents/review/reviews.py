@@ -110,9 +110,10 @@ class Reviews:
             return None
 
     async def tidy(self, agent_id: str) -> None:
-        """Of an agent that is over: removes a branch that nobody needs to see. Raises OSError."""
-        if agent_id not in self._known and agent_id not in self._unread:
-            await asyncio.to_thread(self._remove, agent_id)
+        """Of an agent that is over: removes a branch that nobody needs to see, once no commit or discard removes it. Raises OSError."""
+        async with self._busy:
+            if agent_id not in self._known and agent_id not in self._unread:
+                await asyncio.to_thread(self._remove, agent_id)
 
     def forget(self, agent_id: str) -> None:
         """Of an agent that never ran. Raises OSError."""

@@ -1,5 +1,6 @@
 """What is found in a branch, and what is never taken from it."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -205,6 +206,30 @@ async def test_a_branch_that_cannot_be_looked_at_is_kept_and_can_be_discarded(
     assert not branch.exists()
     with pytest.raises(NotFound):
         await reviews.discard("id", "operator")
+
+
+async def test_a_review_that_is_discarded_while_the_agent_is_tidied_away(tmp_path: Path) -> None:
+    """Both remove the branch; neither fails for what the other removed."""
+
+    async def tell(_: Happening) -> None:
+        pass
+
+    paths = Paths(tmp_path)
+    work = home.of_agent(paths, "id") / "work"
+    work.mkdir(parents=True)
+    for number in range(2000):
+        (work / str(number)).touch()
+    (tmp_path / "reviews/id").mkdir(parents=True)
+    (tmp_path / "workspace").mkdir(parents=True)
+    reviews = Reviews(paths, tmp_path / "reviews", tell)
+    await reviews.load(frozenset())
+    assert reviews.page()
+    discarded = asyncio.create_task(reviews.discard("id", "operator"))
+    while not discarded.done():
+        await reviews.tidy("id")
+        await asyncio.sleep(0)
+    await discarded
+    assert not home.of_agent(paths, "id").exists()
 
 
 def test_a_folder_closed_to_its_owner_hides_nothing(desk: Desk) -> None:
