@@ -1,5 +1,6 @@
 """From a request to the agent that it makes: settled, bounded, narrowed. Nothing runs yet and nothing is stored."""
 
+import os
 import resource
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from agentbox.agents.entry import Entry
 from agentbox.agents.host import Host
 from agentbox.agents.states.state import State
 from agentbox.ids import new_trace_id, uuid7
+from agentbox.limits.registry import FREE_RESERVE
 from agentbox.limits.reserve import FILES, FILES_OF_ONE, TASKS_OF_ONE
 
 TASK = "task:"  # in front of the request id of a task's run, which is one life whatever a table says
@@ -88,6 +90,18 @@ def _check_room(host: Host) -> None:
             f"cannot start another agent: the box's open files are enough for {max(0, room)}",
             hint="wait for one to end, or raise resources.nofile in agentbox.toml",
             limit="nofile", observed=living, cap=max(0, room), config_path="resources.nofile",
+        )  # fmt: skip
+    _check_disk(host.config.paths.state)
+
+
+def _check_disk(folder: os.PathLike[str]) -> None:
+    """What agents leave to the box of the disk where both write; in a small file system a quarter of it."""
+    now = os.statvfs(folder)
+    free, reserve = now.f_bavail * now.f_frsize, min(FREE_RESERVE, now.f_blocks * now.f_frsize // 4)
+    if free < reserve:
+        raise QuotaExceeded(
+            f"cannot start another agent: the disk has {free >> 20} MiB free, and agents leave the box {reserve >> 20} MiB",
+            hint="free space on the state volume", limit="free_reserve", observed=free, cap=reserve, config_path="",
         )  # fmt: skip
 
 

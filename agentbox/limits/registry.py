@@ -95,7 +95,8 @@ _ROWS = (
           at_the_limit="every agent is stopped until it is known who wrote", bound="2 s",
           shown_by="sandbox/test_walker.py::test_below_the_floor_all_are_stopped_first"),
     Limit(name="free_reserve", unit="bytes", config_path="", fixed=FREE_RESERVE, holder="the walk of folders, of all agents",
-          at_the_limit="the agent that holds most is ended, where that is 16 MiB or more", bound="again for each 16 MiB that vanish",
+          at_the_limit="the agent that holds most is ended, where that is 16 MiB or more; another is refused at its spawn (in a small "
+          "file system below a quarter of it)", bound="again for each 16 MiB that vanish",
           shown_by="sandbox/test_walker.py::test_no_sum_of_agents_takes_the_reserve_of_the_disk"),
     Limit(name="max_agents", unit="agents", config_path="adapters.orchestrator.max_agents", holder="agent-host",
           at_the_limit="the spawn is refused", bound="exact", shown_by=_BOUNDS),

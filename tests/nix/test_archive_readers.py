@@ -4,19 +4,17 @@ import json
 import subprocess
 from pathlib import Path
 
+import locked_packages
 import pytest
 
 from agentbox.image import BuildResult, build
-from agentbox.lock import fetch_all
-from agentbox.lockfile import read
-from agentbox.progress import NullProgress
-from agentbox.settings import CHECKOUT, HostPaths
+from agentbox.settings import CHECKOUT
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
     """The image of this checkout."""
-    fetch_all(read(CHECKOUT / "agentbox.lock"), cache=HostPaths.of_this_user().cache, progress=NullProgress())
+    locked_packages.bring()
     return build(CHECKOUT, out_link=tmp_path_factory.mktemp("built") / "image")
 
 

@@ -8,6 +8,7 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import locked_packages
 import pytest
 from sampling import OneOfEach
 
@@ -19,11 +20,11 @@ from agentbox.image.oci.layer import Packed
 from agentbox.image.verify.members import Archive
 from agentbox.image.verify.rebuild import differences, steps_of
 from agentbox.image.verify.steps import against, rows_of
-from agentbox.lock import fetch_all, host_system
+from agentbox.lock import host_system
 from agentbox.lock.nixstore import flat_path, nix_environment, recursive_path
 from agentbox.lockfile import ARCH_OF_SYSTEM, read
 from agentbox.progress import NullProgress
-from agentbox.settings import CHECKOUT, HostPaths
+from agentbox.settings import CHECKOUT
 
 LOCK = CHECKOUT / "agentbox.lock"
 SEAL = "opt/agentbox/venv/lib/python3.13/site-packages/agentbox/boot/seal.py"
@@ -32,7 +33,7 @@ SEAL = "opt/agentbox/venv/lib/python3.13/site-packages/agentbox/boot/seal.py"
 @pytest.fixture(scope="module")
 def flake() -> Iterator[str]:
     """The flake of this checkout, with every locked file in the store."""
-    fetch_all(read(LOCK), cache=HostPaths.of_this_user().cache, progress=NullProgress())
+    locked_packages.bring()
     with flake_of(CHECKOUT, CHECKOUT / "agentbox.toml", LOCK) as reference:
         yield reference
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import locked_packages
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
@@ -17,10 +18,9 @@ from agentbox.image.check.owners import unaccounted
 from agentbox.image.nix import read_nix, run_nix
 from agentbox.image.sbom.cyclonedx import purl
 from agentbox.image.tree.entry import Entry
-from agentbox.lock import fetch_all, host_system
+from agentbox.lock import host_system
 from agentbox.lockfile import ARCH_OF_SYSTEM, read
-from agentbox.progress import NullProgress
-from agentbox.settings import CHECKOUT, HostPaths
+from agentbox.settings import CHECKOUT
 
 LOCK = CHECKOUT / "agentbox.lock"
 
@@ -28,7 +28,7 @@ LOCK = CHECKOUT / "agentbox.lock"
 @pytest.fixture(scope="module")
 def described() -> Iterator[dict[str, Any]]:
     """The layers and the bill of the image of this checkout, built, with its own check passed."""
-    fetch_all(read(LOCK), cache=HostPaths.of_this_user().cache, progress=NullProgress())
+    locked_packages.bring()
     with flake_of(CHECKOUT, CHECKOUT / "agentbox.toml", LOCK) as flake:
         run_nix(["build", f"{flake}#checks.{host_system()}.sbom", "--no-link"])
         yield json.loads(read_nix(["eval", "--json", f"{flake}#legacyPackages.{host_system()}.described"]))

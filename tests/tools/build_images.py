@@ -2,16 +2,16 @@
 
 import sys
 
+import locked_packages
+
 from agentbox.image import build
-from agentbox.lock import fetch_all
-from agentbox.lockfile import read
 from agentbox.progress import NullProgress
-from agentbox.settings import CHECKOUT, HostPaths
+from agentbox.settings import CHECKOUT
 
 
 def main() -> None:
     """A link in `build` keeps it from Nix's garbage collection while the suites run."""
-    fetch_all(read(CHECKOUT / "agentbox.lock"), cache=HostPaths.of_this_user().cache, progress=NullProgress())
+    locked_packages.bring()
     built = build(CHECKOUT, progress=NullProgress(), out_link=CHECKOUT / "build" / "tests" / "image")
     sys.stdout.write(f"{built.tag} {built.manifest_digest}\n")
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import locked_packages
+
 from agentbox.engine.docker import Docker
 from agentbox.engine.dockercall import docker
 from agentbox.image import BuildResult, build
-from agentbox.lock import fetch_all
-from agentbox.lockfile import read
 from agentbox.progress import NullProgress
-from agentbox.settings import CHECKOUT, HostPaths
+from agentbox.settings import CHECKOUT
 from harness.box import MANIFEST
 from harness.overlay import BOX, Records
 
@@ -58,7 +58,7 @@ def build_images(folder: Path) -> Images:
     manifest.write_text(MANIFEST)
     os.environ["AGENTBOX_API_TOKEN"] = CANARY
     try:
-        fetch_all(read(CHECKOUT / "agentbox.lock"), cache=HostPaths.of_this_user().cache, progress=NullProgress())
+        locked_packages.bring()
         return Images(*(_built(manifest, folder, hooks=hooks) for hooks in (False, True)))
     finally:
         del os.environ["AGENTBOX_API_TOKEN"]

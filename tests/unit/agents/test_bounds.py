@@ -1,11 +1,14 @@
 """Bounds of the whole host and of a run: what is refused or ended, and the agent beside it that goes on."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+import subprocess
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from skipping import machine_lacks
 
 from agentbox.adapters.errors import QuotaExceeded
 from agentbox.adapters.orchestrator.contract import AgentSpec
@@ -65,6 +68,32 @@ async def test_a_start_beyond_what_the_box_can_spare_is_refused_by_name(tmp_path
         await adapter.spawn(sleeper(), request_id=uuid7())
         assert await refused(adapter) == "resources.pids"
         await adapter.terminate(first, grace_s=0)
+        await adapter.spawn(sleeper(), request_id=uuid7())
+    box.stop()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 MiB."""
+    if os.geteuid():
+        machine_lacks("root, which a mount needs")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", tmp_path], check=True)
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+async def test_no_agent_starts_in_the_reserve_of_the_disk(small_disk: Path) -> None:
+    """Below a quarter of a small disk; those that run go on, and with room the next one starts."""
+    box = AgentHostBox(small_disk)
+    box.start()
+    async with opened(box) as adapter:
+        first = await adapter.spawn(sleeper(), request_id=uuid7())
+        (small_disk / "fill").write_bytes(bytes(56 << 20))
+        with pytest.raises(QuotaExceeded, match="agents leave the box 16 MiB") as caught:
+            await adapter.spawn(sleeper(), request_id=uuid7())
+        assert caught.value.members["limit"] == "free_reserve"
+        assert (await adapter.get(first.agent_id)).state == "running"
+        (small_disk / "fill").unlink()
         await adapter.spawn(sleeper(), request_id=uuid7())
     box.stop()
 

@@ -1,0 +1,64 @@
+"""Reviews that wait: what becomes of one that is discarded, or whose branch nobody can look at."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from agentbox.adapters.errors import NotFound
+from agentbox.agents import home
+from agentbox.agents.review import compare
+from agentbox.agents.review.reviews import Reviews
+from agentbox.agents.store import Happening
+from agentbox.settings import Paths
+
+
+async def test_a_branch_that_cannot_be_looked_at_is_kept_and_can_be_discarded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent host starts all the same, and nothing is lost before the operator says so."""
+    told: list[str] = []
+
+    async def tell(happened: Happening) -> None:
+        told.append(happened.type)
+
+    monkeypatch.setattr(compare, "MOST_PATHS", 0)
+    paths = Paths(tmp_path)
+    branch = home.of_agent(paths, "id")
+    (branch / "work").mkdir(parents=True)
+    (branch / "work/file").touch()
+    (tmp_path / "reviews/id").mkdir(parents=True)
+    reviews = Reviews(paths, tmp_path / "reviews", tell)
+    await reviews.load(frozenset())
+    await reviews.tidy("id")
+    assert reviews.page() == []
+    assert (branch / "sealed/file").exists()
+    assert await reviews.discard("id", "operator") == {"agent_id": "id", "digest": ""}
+    assert told == ["review.discarded"]
+    assert not branch.exists()
+    with pytest.raises(NotFound):
+        await reviews.discard("id", "operator")
+
+
+async def test_a_review_that_is_discarded_while_the_agent_is_tidied_away(tmp_path: Path) -> None:
+    """Both remove the branch; neither fails for what the other removed."""
+
+    async def tell(_: Happening) -> None:
+        pass
+
+    paths = Paths(tmp_path)
+    work = home.of_agent(paths, "id") / "work"
+    work.mkdir(parents=True)
+    for number in range(2000):
+        (work / str(number)).touch()
+    (tmp_path / "reviews/id").mkdir(parents=True)
+    (tmp_path / "workspace").mkdir(parents=True)
+    reviews = Reviews(paths, tmp_path / "reviews", tell)
+    await reviews.load(frozenset())
+    assert reviews.page()
+    discarded = asyncio.create_task(reviews.discard("id", "operator"))
+    while not discarded.done():
+        await reviews.tidy("id")
+        await asyncio.sleep(0)
+    await discarded
+    assert not home.of_agent(paths, "id").exists()
