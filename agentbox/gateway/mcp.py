@@ -29,6 +29,13 @@ def name_of(tool: Tool) -> str:
 BY_NAME: Final = {name_of(tool): tool for tool in (*TOOLS, *AGENTS)}
 
 
+def _is_loopback(origin: str) -> bool:
+    try:
+        return urlsplit(origin).hostname in _LOOPBACK
+    except ValueError:  # no origin that a browser sends
+        return False
+
+
 class McpApp:
     """An ASGI application."""
 
@@ -41,7 +48,7 @@ class McpApp:
             return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin).hostname not in _LOOPBACK:
+        if origin is not None and not _is_loopback(origin):
             await respond(send, 403, _refusal(_FALSE_ORIGIN))
             return
         if scope["method"] != "POST":

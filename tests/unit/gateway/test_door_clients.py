@@ -166,6 +166,7 @@ async def test_mcp(door: Room) -> None:
 async def test_mcp_keeps_browsers_and_strangers_out(door: Room) -> None:
     """A page's origin is 403, no token 401, an unknown version 400, a stream 405, a body over the limit 413."""
     assert (await Mcp(door, Origin="https://evil.example").post("ping")).status_code == 403
+    assert (await Mcp(door, Origin="http://[").post("ping")).status_code == 403
     assert (await Mcp(door, Origin="http://localhost:3000").post("ping")).status_code == 200
     assert (await Mcp(door, Authorization="Bearer no").post("ping")).status_code == 401
     odd = Mcp(door)
