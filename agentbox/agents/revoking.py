@@ -43,9 +43,11 @@ class Revoking:
         entry.holding = entry.holding.with_grant(replace(grant, revoked=True))
         await self._without(entry, [grant], principal)
 
-    def watch(self) -> None:
-        """A new agent may have grants that end sooner than those known."""
-        self._sooner.set()
+    def watch(self, entry: Entry) -> None:
+        """A new agent: its grants may end sooner than those known. Where none of them ends, nobody is woken, since that
+        looks at every grant of every agent."""
+        if any(one.right.expires_at is not None for one in entry.holding.all_grants()):
+            self._sooner.set()
 
     async def end_in_time(self) -> None:
         """Until cancelled: each grant that reaches its end is told as one that was taken back."""

@@ -158,7 +158,7 @@ class Table:
             await life.start()
             if attached:
                 self.attached(entry).wait()
-            self.revoking.watch()
+            self.revoking.watch(entry)
         except BaseException:
             await self._withdraw(entry)
             raise
