@@ -1,7 +1,7 @@
 """What one agent holds over all of its lives, with what was used of it and what was taken back. Kept in agents.db."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Self
 
 from agentbox.grants.standing import Budget, Right
@@ -10,6 +10,7 @@ from agentbox.plan.plain import build, plain
 
 ANY_NETWORK: Final = "*:*"
 RATE_SECONDS: Final = 60.0
+_GRANTS: Final = ("grants", "secrets")  # fields of a holding
 _KERNEL: Final[tuple[Scope, ...]] = ("fs", "exec", "env")
 
 
@@ -32,6 +33,10 @@ class Grant:
         """Whether a running process cannot be parted from it: the kernel was told once, at its start."""
         right = self.right
         return right.scope in _KERNEL or (right.scope == "net" and "tcp" in right.operations)
+
+    def to_row(self) -> dict[str, Any]:
+        """Plain data, without `plain`: an agent has dozens and is saved three times in a life."""
+        return {**vars(self), "right": {**vars(self.right)}}
 
     def over(self, now: float) -> bool:
         """Taken back, or past its time."""
@@ -140,8 +145,8 @@ class Holding:
 
     def to_row(self) -> dict[str, Any]:
         """Plain data."""
-        found: dict[str, Any] = plain(self)
-        return found
+        rest = {each.name: plain(getattr(self, each.name)) for each in fields(self) if each.name not in _GRANTS}
+        return {**rest, **{name: [one.to_row() for one in getattr(self, name)] for name in _GRANTS}}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any] | None) -> Self:
