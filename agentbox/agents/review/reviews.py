@@ -92,9 +92,13 @@ class Reviews:
         place = in_box(self._paths, home.of_agent(self._paths, entry.agent_id))
         start, limit = self._at(entry.agent_id, _START), Boundary(closed=closed(self._paths))
         who = (entry.spec.name, f"{entry.agent_id}@agentbox.invalid")
+
+        def make() -> Branch:
+            self._unseal(entry.agent_id, place)
+            return branch.make(folder, place, start, who, told, limit)
+
         try:
-            await asyncio.to_thread(self._unseal, entry.agent_id, place)
-            return await asyncio.to_thread(branch.make, folder, place, start, who, told, limit)
+            return await asyncio.to_thread(make)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             raise SpawnError(f"cannot copy the workspace for {entry.spec.name}: {why}", stage="branch") from error

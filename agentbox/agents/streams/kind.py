@@ -16,6 +16,7 @@ ITEM = struct.Struct("<QQII")  # cursor, Unix milliseconds, generation, length o
 _MAGIC = b"abxstrm1"
 _PIECES = 8  # segments that the kept bytes are divided into
 _SMALLEST = 4096
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
 
 
 class Stored(NamedTuple):
@@ -142,10 +143,9 @@ class KindLog:
     def _roll(self) -> None:
         before = self.segments[-1].after if self.segments else Before()
         self.close()
-        self.folder.mkdir(parents=True, exist_ok=True)
         number = int(self.segments[-1].path.suffix[1:]) + 1 if self.segments else 0
         path = self.folder / f"{self.kind}.{number:012d}"
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fd = self._made(path)
         try:
             if os.write(fd, HEAD.pack(_MAGIC, *before)) < HEAD.size:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -155,6 +155,13 @@ class KindLog:
             raise
         self._fd = fd
         self.segments.append(Segment(path, before))
+
+    def _made(self, path: Path) -> int:
+        try:
+            return os.open(path, _NEW, 0o600)
+        except FileNotFoundError:  # the first of this agent
+            self.folder.mkdir(parents=True, exist_ok=True)
+            return os.open(path, _NEW, 0o600)
 
 
 def parse(data: bytes) -> Iterator[Stored]:
