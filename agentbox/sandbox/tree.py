@@ -15,7 +15,9 @@ _THREAD_LOOKS = 8
 
 class Process(NamedTuple):
     """A row of /proc. `rss` in pages, `size` of its addresses in bytes; `start_ticks` since boot: with the pid and the boot id
-    it names a process. `thread` is one that lives, where the first has ended and others go on; 0: the first does."""
+    it names a process. `thread` is one that lives, where the first has ended and others go on; 0: the first does. What a
+    `foreign` one has open and mapped its own user does not see: it is another's, or its program is a file that this user
+    cannot read (proc(5), "dumpable")."""
 
     pid: int
     parent: int
@@ -25,6 +27,7 @@ class Process(NamedTuple):
     threads: int = 1
     session: int = 0
     size: int = 0
+    foreign: bool = False
     thread: int = 0
 
     @property
@@ -45,7 +48,9 @@ def look(pid: int) -> Process | None:
     for _ in range(_THREAD_LOOKS):
         for other in threads(pid):
             if other.state not in "ZX":
-                return row._replace(state=other.state, rss=other.rss, size=other.size, thread=other.pid)
+                return row._replace(
+                    state=other.state, rss=other.rss, size=other.size, foreign=other.foreign, thread=other.pid
+                )
     row = look_at_thread(pid)
     # Threads that come and go faster than they can be found, or that are about to end: whoever has some is alive.
     return row._replace(state="R") if row is not None and row.threads > 1 else row
@@ -58,7 +63,7 @@ def look_at_thread(number: int) -> Process | None:
     except OSError:
         return None
     try:
-        text = os.read(handle, _STAT_SIZE)
+        text, owner = os.read(handle, _STAT_SIZE), os.fstat(handle).st_uid
     except ProcessLookupError:
         return None
     finally:
@@ -66,8 +71,9 @@ def look_at_thread(number: int) -> Process | None:
     # proc(5): the name (2) is in parentheses and may hold anything; then state (3), ppid (4), session (6),
     # threads (20), starttime (22), vsize (23), rss (24).
     rest = text[text.rindex(b")") + 2 :].split()
-    numbers = (int(rest[at]) for at in (19, 21, 17, 3, 20))
-    return Process(number, int(rest[1]), rest[0].decode("ascii"), *numbers)
+    start, rss, count, session, size = (int(rest[at]) for at in (19, 21, 17, 3, 20))
+    foreign = owner != os.geteuid()
+    return Process(number, int(rest[1]), rest[0].decode("ascii"), start, rss, count, session, size, foreign)
 
 
 def threads(pid: int) -> Iterator[Process]:
