@@ -1,12 +1,14 @@
 """Rows of a store that cannot be read: each is named, the rest of a listing is served, and the slot says so."""
 
-from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Literal, TypeVar
 
 import structlog
 
 from agentbox.adapters.errors import IntegrityError
 
+R = TypeVar("R")
 T = TypeVar("T")
 State = Literal["ok", "degraded", "down"]
 NOTED = 16  # names that are kept
@@ -21,15 +23,21 @@ class DamagedRows:
         self._file = file
         self._names: dict[str, None] = {}
 
-    def readable(self, rows: Iterable[tuple[Any, ...]], read: Callable[[tuple[Any, ...]], T]) -> tuple[T, ...]:
+    def readable(self, rows: Iterable[R], read: Callable[[R], T]) -> tuple[T, ...]:
         """Those of the rows that `read`, which raises IntegrityError, can read. The others are noted."""
         found = []
         for row in rows:
-            try:
+            with self.skipped():
                 found.append(read(row))
-            except IntegrityError as error:
-                self._note(error.message)
         return tuple(found)
+
+    @contextmanager
+    def skipped(self) -> Iterator[None]:
+        """What is done with one row: nothing where it is damaged, which is noted."""
+        try:
+            yield
+        except IntegrityError as error:
+            self._note(error.message)
 
     def judged(self, state: State, detail: str) -> tuple[State, str]:
         """How the store is, these rows taken into account."""
@@ -43,9 +51,9 @@ class DamagedRows:
             log.error("damaged row", file=self._file, reason=name)
 
 
-def damaged_row(name: str) -> IntegrityError:
+def damaged_row(name: str, why: str = "its row is damaged") -> IntegrityError:
     """The error for a row that holds no record; `name` says which."""
     return IntegrityError(
-        f"cannot read {name}: its row is damaged", hint="restore the store from a copy, or delete the row",
+        f"cannot read {name}: {why}", hint="restore the store from a copy, or delete the row",
         segment=None, line=None, seq=None,
     )  # fmt: skip

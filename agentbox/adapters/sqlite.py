@@ -125,13 +125,13 @@ class Database:
     async def _run(self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]) -> T:
         try:
             return await asyncio.wrap_future(self._queue(jobs, job))
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise self._typed(error) from error
 
     def _wait(self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]) -> T:
         try:
             return self._queue(jobs, job).result()
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise self._typed(error) from error
 
     def _queue(self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]) -> "Future[T]":
@@ -141,7 +141,7 @@ class Database:
         jobs.put((job, future))
         return future
 
-    def _typed(self, error: apsw.Error) -> AdapterError:
+    def _typed(self, error: apsw.Error | UnicodeDecodeError) -> AdapterError:
         return typed(error, self.path.name, self._slot, self._impl)
 
     def _open(self) -> None:

@@ -184,11 +184,12 @@ async def canaries(session: "Session[Service]", params: Params) -> Any:
 
 
 async def ping(session: "Session[Service]", _params: Params) -> Any:
-    """Reads the store. Raises SlotUnavailable when its file is gone."""
-    if not session.service.host.store.still_there():
+    """Reads the store; `degraded` says what of it cannot be read. Raises SlotUnavailable when its file is gone."""
+    store = session.service.host.store
+    if not store.still_there():
         raise SlotUnavailable("cannot use orchestrator: agents.db is gone", slot="orchestrator", impl="local-process", since=None)  # fmt: skip
-    await session.service.host.store.fact("mark")
-    return {"boot_id": kernel.boot_id()}
+    await store.fact("mark")
+    return {"boot_id": kernel.boot_id(), "degraded": store.damaged.judged("ok", "")[1]}
 
 
 async def shutdown(session: "Session[Service]", _params: Params) -> Any:

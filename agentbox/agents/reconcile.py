@@ -62,13 +62,15 @@ def end_folders(table: Table, config: HostConfig) -> None:
 
 
 def settle(table: Table) -> None:
-    """Rows of agents that were alive become `lost`; then their restart policy applies."""
+    """Rows of agents that were alive become `lost`; then their restart policy applies, but not to one of whose ancestors the row
+    is damaged: what it may do is not known."""
     for entry in list(table.entries.values()):
         if entry.over:
             continue
         entry.pid = None
         if entry.state != "backoff" or entry.exit is None:
             entry.exit = exits.lost()
+        entry.stop_requested = entry.stop_requested or not table.host.standings.has_family(entry)
         table.revive(entry)
 
 

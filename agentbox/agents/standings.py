@@ -69,6 +69,11 @@ class Standings:
             entry = self.entries[parent]
             yield entry
 
+    def has_family(self, entry: Entry) -> bool:
+        """Whether all of its ancestors are kept."""
+        parent = entry.spec.parent_id
+        return parent is None or (parent in self.entries and self.has_family(self.entries[parent]))
+
     async def follow(self) -> AsyncIterator[tuple[Change, int]]:
         """Every standing as `added`, then `whole`, then each change: added, changed, over. With each its size in bytes."""
         queue: asyncio.Queue[Change] = asyncio.Queue()

@@ -4,16 +4,20 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
 from agentbox import clock
+from agentbox.adapters.damaged_rows import UNREADABLE, DamagedRows, damaged_row
 from agentbox.adapters.errors import BackendError, ValidationError
 from agentbox.adapters.orchestrator.contract import AgentHandle
 from agentbox.adapters.sqlite import Database
+from agentbox.adapters.sqlite_text import each_row
 from agentbox.adapters.store_record import StoreRecord
+from agentbox.agents.approvals.request import Request as Approval
 from agentbox.agents.entry import Entry
 from agentbox.agents.states import state
 from agentbox.agents.states.state import State
@@ -61,6 +65,8 @@ _PRUNE = """
     DELETE FROM record WHERE seq IN (
         SELECT seq FROM record ORDER BY type <> 'policy.denied', seq LIMIT max(0, (SELECT count(*) FROM record) - ?))
 """
+_LINE = ("seq", "id", "at", "type", "agent_id", "session_id", "trace_id", "data")
+T = TypeVar("T")
 Request = tuple[str, str]  # principal, request id
 
 
@@ -70,6 +76,7 @@ class Store:
     def __init__(self, folder: Path, record: StoreRecord | None = None) -> None:
         """With a `record` a database that does not hold what it held last is refused."""
         self._path = folder / "agents.db"
+        self.damaged = DamagedRows("agents.db")
         self._database = Database(self._path, MIGRATIONS, "orchestrator", "local-process", record=record)
 
     async def open(self) -> None:
@@ -89,16 +96,8 @@ class Store:
         return self._database.still_there()
 
     async def entries(self) -> list[Entry]:
-        """Every agent that is kept, oldest first."""
-        rows = await self._read("SELECT agent_id, row FROM agents ORDER BY agent_id")
-        return [self._entry(agent_id, row) for agent_id, row in rows]
-
-    def _entry(self, agent_id: str, row: str) -> Entry:
-        try:
-            return Entry.from_row(json.loads(row))
-        except (ValueError, KeyError, TypeError, AttributeError, ValidationError) as error:
-            detail = f"cannot use {self._path.name}: the row of agent {agent_id} is damaged"
-            raise BackendError(detail, hint=self._remedy(), slot="orchestrator", impl="local-process") from error
+        """Every agent that is kept, oldest first; damaged rows stay where they are, and are noted."""
+        return list(await self._readable("agent_id, row", "agents ORDER BY agent_id", (), _entry))
 
     def _remedy(self) -> str:
         return (
@@ -108,10 +107,10 @@ class Store:
 
     async def requests(self) -> dict[Request, tuple[AgentHandle, float]]:
         """Requests of the last 24 hours, with the agent that each made and when."""
-        rows = await self._read(
-            "SELECT principal, request_id, agent_id, at FROM requests WHERE at > ?", time.time() - REQUEST_SECONDS
+        since = time.time() - REQUEST_SECONDS
+        return dict(
+            await self._readable("agent_id, principal, request_id, at", "requests WHERE at > ?", (since,), _request)
         )
-        return {(row[0], row[1]): (AgentHandle(agent_id=row[2], generation=1), row[3]) for row in rows}
 
     async def admit(self, entry: Entry, used: State) -> None:
         """A new agent, the state that it uses, and the request that asked for it, before its process exists."""
@@ -157,7 +156,8 @@ class Store:
 
     async def states(self, where: str, *values: Any) -> list[State]:
         """Those that fit a condition (`states.state.select`)."""
-        return await self._database.read(lambda db: state.select(db, where, *values))
+        found = await self._database.read(lambda db: state.select(db, where, *values))
+        return list(self.damaged.readable(found, state.of_row))
 
     async def add_state(self, added: State) -> None:
         """A state that no agent uses yet."""
@@ -171,9 +171,9 @@ class Store:
         """Its data is gone."""
         await self._database.write(lambda db: state.delete(db, state_id))
 
-    async def approvals(self) -> list[dict[str, Any]]:
-        """Every approval that is kept, oldest first."""
-        return [json.loads(row[0]) for row in await self._read("SELECT row FROM approvals ORDER BY id")]
+    async def approvals(self) -> list[Approval]:
+        """Every approval that is kept, oldest first; damaged ones are noted, and asked for anew."""
+        return list(await self._readable("id, row", "approvals ORDER BY id", (), _approval))
 
     async def keep_approval(self, approval_id: str, asked: float, row: Mapping[str, Any]) -> None:
         """An approval as it is now; those of more than a day before it are dropped."""
@@ -190,17 +190,20 @@ class Store:
         await self._database.write(_each("DELETE FROM agents WHERE agent_id = ?", [(one,) for one in agent_ids]))
 
     async def record(self, after: int, limit: int) -> list[dict[str, Any]]:
-        """Lines of the record beyond `after`, in order."""
-        rows = await self._read(
-            "SELECT seq, id, at, type, agent_id, session_id, trace_id, data FROM record WHERE seq > ? ORDER BY seq LIMIT ?",
-            after, limit,
-        )  # fmt: skip
-        names = ("seq", "id", "at", "type", "agent_id", "session_id", "trace_id")
-        return [{**dict(zip(names, row[:7], strict=True)), "data": json.loads(row[7])} for row in rows]
+        """Lines of the record beyond `after`, in order; damaged ones are noted, and stay where they are."""
+        found: tuple[dict[str, Any], ...] = ()
+        while not found:
+            where, values = "record WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
+            last = await self._read(f"SELECT max(seq) FROM (SELECT seq FROM {where})", *values)
+            if last == [(None,)]:
+                break
+            found = await self._readable(", ".join(_LINE), where, values, _line)
+            after = last[0][0]
+        return list(found)
 
     async def record_taken(self, through: int) -> None:
         """The reader has these for good."""
-        await self._database.write(_each("DELETE FROM record WHERE seq <= ?", [(through,)]))
+        await self._database.write(_each("DELETE FROM record WHERE seq <= ? AND json_valid(data)", [(through,)]))
 
     async def fact(self, name: str, value: str | None = None) -> str | None:
         """What was last written under that name; with a value, writes it and returns what was there before."""
@@ -209,8 +212,45 @@ class Store:
             await self._database.write(_each("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(name, value)]))
         return str(found[0][0]) if found else None
 
+    async def _readable(
+        self, columns: str, source: str, values: tuple[Any, ...], read: Callable[[tuple[Any, ...]], T]
+    ) -> tuple[T, ...]:
+        """What a query of these columns finds, of which the first names a row."""
+        query, names = f"SELECT {columns} FROM {source}", columns.split(", ")
+        rows = await self._database.read(lambda db: list(each_row(db, query, values, names, named=1)))
+        return self.damaged.readable(rows, partial(_sound, read, source.partition(" ")[0]))
+
     async def _read(self, text: str, *values: Any) -> list[tuple[Any, ...]]:
         return await self._database.read(lambda db: list(db.execute(text, values)))
+
+
+def _sound(read: Callable[[tuple[Any, ...]], T], table: str, row: tuple[Any, ...]) -> T:
+    try:
+        return read(row)
+    except (*UNREADABLE, AttributeError, ValidationError):
+        raise damaged_row(f"{row[0]} of {table}") from None
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    return Entry.from_row(json.loads(row[1]))
+
+
+def _request(row: tuple[Any, ...]) -> tuple[Request, tuple[AgentHandle, float]]:
+    agent_id, principal, request_id, at = row
+    if principal is None or request_id is None:
+        raise ValueError(agent_id)
+    return (principal, request_id), (AgentHandle(agent_id=agent_id, generation=1), at)
+
+
+def _approval(row: tuple[Any, ...]) -> Approval:
+    return Approval.from_row(json.loads(row[1]))
+
+
+def _line(row: tuple[Any, ...]) -> dict[str, Any]:
+    data = json.loads(row[-1])
+    if not isinstance(data, dict):
+        raise TypeError(type(data))
+    return {**dict(zip(_LINE, row, strict=True)), "data": data}
 
 
 def _row(entry: Entry) -> tuple[str, int, str]:

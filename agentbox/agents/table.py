@@ -229,7 +229,7 @@ class Table:
         needed = {
             one.agent_id
             for entry in self.entries.values()
-            if not entry.over
+            if not entry.over and self.host.standings.has_family(entry)
             for one in self.host.standings.ancestors(entry)
         }
         ended = [one for one in self.entries.values() if one.over and one.agent_id not in needed]

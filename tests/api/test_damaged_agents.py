@@ -1,30 +1,16 @@
-"""A box whose table of agents is damaged does not start, says what is damaged and what to do, and touches nothing."""
+"""A box whose table of agents is damaged says what is damaged, and touches nothing: without the file it does not start, without a row it
+is degraded."""
 
 import sqlite3
-from collections.abc import Callable
-from pathlib import Path
 
-import pytest
-from helpers import sh
+from helpers import sh, until
 from test_supervised import TOKEN, Sealed, plan
 
 from agentbox.engine.waiting import failure, fix
 from agentbox.testing.prefix_box import PrefixBox
 
 
-def _no_database(path: Path) -> None:
-    path.write_bytes(b"x" * path.stat().st_size)
-
-
-def _bad_row(path: Path) -> None:
-    with sqlite3.connect(path) as db:
-        db.execute("UPDATE agents SET row = '{'")
-
-
-@pytest.mark.parametrize(
-    ("damage", "said"), [(_no_database, "the file is no database"), (_bad_row, "the row of agent")]
-)
-def test_a_damaged_table_is_named(damage: Callable[[Path], None], said: str) -> None:
+def test_a_damaged_table_is_named() -> None:
     """In the verdict that `up` prints, with the file to put back; the file is as it was."""
     with PrefixBox() as box:
         sealed = Sealed(box, box.install(plan()))
@@ -33,12 +19,32 @@ def test_a_damaged_table_is_named(damage: Callable[[Path], None], said: str) -> 
         sealed.client.close()
         box.stop()
         table = box.paths.slot("orchestrator") / "agents.db"
-        damage(table)
+        table.write_bytes(b"x" * table.stat().st_size)
         before = table.read_bytes()
         box.start({"BOX_TOKEN": TOKEN})
         box.until(lambda: failure(box.log().splitlines()), 60, "the boot fails")
         why = failure(box.log().splitlines())
         assert "cannot use agents.db" in why
-        assert said in why
+        assert "the file is no database" in why
         assert str(table) in fix(box.log().splitlines())
         assert table.read_bytes() == before
+
+
+def test_a_damaged_row_is_named_and_the_rest_is_there() -> None:
+    """The box starts, lists the other agents, starts new ones, and says which slot is degraded and why."""
+    with PrefixBox() as box:
+        sealed = Sealed(box, box.install(plan()))
+        sealed.start()
+        for _ in range(3):
+            sealed.client.agents.run_once(sh("exit 0"))
+        first, second, third = (one.agent_id for one in sealed.client.agents.list()[0])
+        box.stop()
+        with sqlite3.connect(box.paths.slot("orchestrator") / "agents.db") as db:
+            db.execute("UPDATE agents SET row = '{' WHERE agent_id = ?", (second,))
+        sealed.start()
+        assert [one.agent_id for one in sealed.client.agents.list()[0]] == [first, third]
+        until(lambda: sealed.client.health()["adapters"]["orchestrator"]["state"] == "degraded")
+        assert "rows of agents.db cannot be read" in sealed.client.health()["adapters"]["orchestrator"]["detail"]
+        assert f"cannot read {second} of agents: its row is damaged" in box.log()
+        assert sealed.client.agents.run_once(sh("exit 0")).exit.code == 0
+        sealed.client.close()

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 import pytest_asyncio
@@ -90,6 +91,52 @@ class TestExternalPg(BeadsContract):
         clock.advance(61)
         assert (await other.show(dead.id)).status == "open"
         assert (await other.show(alive.id)).status == "claimed"
+
+    async def test_B17_a_step_back_is_seen_by_boxes_that_stay_open(self, store, clock, adapter):
+        """By the next look at the slot's health, of either box; looked at again, no lease becomes shorter."""
+        other = await store.open()
+        await adapter.health()
+        bead = await a_task(adapter)
+        await adapter.claim(bead.id, "dead", lease_id=lease(), lease_s=60)
+        clock.set_wall(clock.now() - timedelta(seconds=40))
+        for box in (other, adapter, other):
+            assert (await box.health()).state == "ok"
+            assert (await box.show(bead.id)).lease_expires_at == clock.now() + timedelta(seconds=60)
+        clock.advance(30)
+        assert (await other.health()).state == "ok"
+        assert (await other.show(bead.id)).status == "claimed"
+        clock.advance(31)
+        assert (await other.show(bead.id)).status == "open"
+
+    async def test_B17_a_damaged_bead_breaks_no_listing_and_holds_up_no_schedule(self, store, clock, adapter):
+        """It is named, the rest is listed page by page, and the slot is degraded."""
+        epic, children = await epic_with(adapter, 5)
+        schedule, _ = await adapter.create_epic(spec("schedule", every="PT1H"))
+        store.change("UPDATE beads SET data = '{no' WHERE id = ANY(%s)", [children[1].id, schedule.id])
+        rest = [one.id for one in children if one.id != children[1].id]
+        clock.advance(7200)
+        for listing in (partial(adapter.list, BeadFilter(parent_id=epic.id)), adapter.ready):
+            found, cursor = [], ""
+            while cursor is not None:
+                page = await listing(limit=2, cursor=cursor or None)
+                found, cursor = [*found, *(bead.id for bead in page.items)], page.next_cursor
+            assert sorted(found) == sorted(rest)
+        with pytest.raises(IntegrityError, match=f"bead {children[1].id}: its row is damaged"):
+            await adapter.show(children[1].id)
+        health = await adapter.health()
+        assert (health.state, health.detail.endswith("names them: 2")) == ("degraded", True)
+
+    async def test_B17_a_damaged_bead_costs_no_other_claimer_its_own(self, store, adapter):
+        """Claims that go to the server together: one is told which bead is damaged, each of the others has a sound one."""
+        _, children = await epic_with(adapter, 6)
+        store.change("UPDATE beads SET data = '{no' WHERE id = %s", children[2].id)
+        claims = await asyncio.gather(
+            *(adapter.claim_next("w", lease_id=lease()) for _ in children), return_exceptions=True
+        )
+        wrong = [one for one in claims if isinstance(one, BaseException)]
+        assert [(type(one), children[2].id in one.message) for one in wrong] == [(IntegrityError, True)]
+        taken = [one.bead.id for one in claims if one not in wrong]
+        assert sorted(taken) == sorted(one.id for one in children if one.id != children[2].id)
 
     async def test_B17_boxes_that_open_at_once_migrate_once(self, store):
         """Eight instances on a database without the schema: each opens, and each migration is there once."""

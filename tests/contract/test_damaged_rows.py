@@ -7,7 +7,8 @@ import pytest
 
 from agentbox.adapters.beads.contract import BeadFilter
 from agentbox.adapters.errors import IntegrityError
-from agentbox.testing.contracts.beads_common import spec
+from agentbox.testing.clock import ManualClock
+from agentbox.testing.contracts.beads_common import lease, spec
 from agentbox.testing.local_store import LocalStore
 
 
@@ -27,8 +28,8 @@ async def opened(tmp_path):
     """Makes an open store of a slot."""
     stores = []
 
-    async def made(slot):
-        stores.append(LocalStore(slot, "local-sqlite", tmp_path))
+    async def made(slot, clock=None):
+        stores.append(LocalStore(slot, "local-fs" if slot == "pods" else "local-sqlite", tmp_path, clock=clock))
         return stores[-1], await stores[-1].open()
 
     yield made
@@ -67,3 +68,88 @@ async def test_a_damaged_entry(opened, column):
     with pytest.raises(IntegrityError, match="entry 'k1' of namespace 'default'"):
         await adapter.retrieve("k1")
     assert (await adapter.health()).state == "degraded"
+
+
+BAD_UTF8 = "CAST(x'7bff' AS TEXT)"
+
+
+@pytest.mark.parametrize("column", ["title", "tags", "note"])
+async def test_a_bead_whose_text_is_not_utf8(opened, column):
+    """SQLite returns such text as it is: the listing goes on, page by page."""
+    store, adapter = await opened("beads")
+    epic, _ = await adapter.create_epic(spec())
+    made = sorted([(await adapter.create_child(epic.id, spec(str(number))))[0].id for number in range(5)])
+    with apsw.Connection(str(store.directory / "beads.db")) as db:
+        db.execute(f"UPDATE beads SET {column} = {BAD_UTF8} WHERE id = ?", (made[1],))
+    rest = [one for one in made if one != made[1]]
+    assert [bead.id for bead in await pages(partial(adapter.list, BeadFilter(parent_id=epic.id)))] == rest
+    assert sorted(bead.id for bead in await pages(adapter.ready)) == rest
+    with pytest.raises(IntegrityError, match=f"bead {made[1]}: its row is damaged"):
+        await adapter.show(made[1])
+    assert (await adapter.health()).state == "degraded"
+
+
+@pytest.mark.parametrize("damage", ["'{no'", BAD_UTF8])
+async def test_a_damaged_bead_holds_up_no_work(opened, damage):
+    """The first that is ready, one that was claimed and whose lease is over, and a schedule that is due."""
+    clock = ManualClock()
+    store, adapter = await opened("beads", clock=clock)
+    claimed = (await adapter.create_epic(spec("claimed")))[0]
+    held = (await adapter.create_child(claimed.id, spec()))[0]
+    await adapter.claim(held.id, "w", lease_id=lease(), lease_s=5)
+    schedule, _ = await adapter.create_epic(spec("schedule", every="PT1H"))
+    first, sound = [(await adapter.create_child(claimed.id, spec(str(number))))[0] for number in range(2)]
+    with apsw.Connection(str(store.directory / "beads.db")) as db:
+        for one in (held, schedule, first):
+            db.execute(f"UPDATE beads SET data = {damage} WHERE id = ?", (one.id,))
+    clock.advance(7200)
+    assert (await adapter.claim_next("w", lease_id=lease())).bead.id == sound.id
+    assert await adapter.claim_next("w", lease_id=lease()) is None
+    assert (await adapter.ready()).items == ()
+    health = await adapter.health()
+    assert (health.state, health.detail.endswith("names them: 3")) == ("degraded", True)
+
+
+@pytest.mark.parametrize(("column", "damage"), [("value", "'{no'"), ("value", BAD_UTF8), ("text", BAD_UTF8)])
+async def test_a_damaged_entry_is_no_hit(opened, column, damage):
+    """A search finds the others."""
+    store, adapter = await opened("memory")
+    for number in range(3):
+        await adapter.store(f"k{number}", {"n": number}, text=f"apples and pears {number}")
+    with apsw.Connection(str(store.directory / "memory.db")) as db:
+        db.execute(f"UPDATE entries SET {column} = {damage} WHERE key = 'k1'")
+    for mode in ("hybrid", "vector", "text"):
+        hits = await adapter.search("apples", mode=mode)
+        assert sorted(hit.entry.key for hit in hits) == ["k0", "k2"]
+    assert [entry.key for entry in await pages(adapter.list)] == ["k0", "k2"]
+    with pytest.raises(IntegrityError, match="entry 'k1' of namespace 'default'"):
+        await adapter.retrieve("k1")
+    assert (await adapter.health()).state == "degraded"
+
+
+@pytest.mark.parametrize("column", ["content_type", "etag"])
+async def test_a_damaged_object(opened, column):
+    """The others are listed and read; it and its body stay as they are."""
+    store, adapter = await opened("pods")
+    for name in "abcd":
+        await adapter.write(f"c/{name}", b"body", content_type="text/plain")
+    with apsw.Connection(str(store.directory / "index.db")) as db:
+        db.execute(f"UPDATE objects SET {column} = {BAD_UTF8} WHERE path = 'c/b'")
+    assert [meta.path for meta in await pages(partial(adapter.list, "c/"))] == ["c/a", "c/c", "c/d"]
+    for call in (adapter.read, adapter.head, adapter.delete):
+        with pytest.raises(IntegrityError, match="object c/b: its row is damaged"):
+            await call("c/b")
+    assert (store.directory / "objects/c/b").read_bytes() == b"body"
+    assert (await adapter.health()).state == "degraded"
+
+
+async def test_a_damaged_intent_keeps_no_pods_from_opening(opened):
+    """What was under way when the instance died."""
+    store, adapter = await opened("pods")
+    await adapter.write("a", b"body")
+    with apsw.Connection(str(store.directory / "index.db")) as db:
+        db.execute(f"INSERT INTO intents VALUES ('i', 0, {BAD_UTF8}, 'write', '', '', '', 0, 0)")
+    await store.close_all()
+    _, again = await opened("pods")
+    assert [meta.path for meta in (await again.list()).items] == ["a"]
+    assert (await again.health()).state == "degraded"

@@ -56,6 +56,20 @@ class TestExternalPg(MemoryContract):
         store.change("UPDATE model SET model_id = %s", (await load("static-256")).model_id)
         assert (await (await store.open()).retrieve("k")).value == "v"
 
+    async def test_M13_a_damaged_entry_breaks_no_listing_and_is_no_hit(self, store, adapter):
+        """It is named, the rest is listed and found, and the slot is degraded."""
+        for number in range(4):
+            await adapter.store(f"k{number}", {"n": number}, text=f"apples and pears {number}")
+        store.change("UPDATE entries SET value = '{no' WHERE key = 'k1'")
+        first = await adapter.list(limit=2)
+        second = await adapter.list(limit=2, cursor=first.next_cursor)
+        assert [entry.key for entry in (*first.items, *second.items)] == ["k0", "k2", "k3"]
+        for mode in ("hybrid", "vector", "text"):
+            assert sorted(hit.entry.key for hit in await adapter.search("apples", mode=mode)) == ["k0", "k2", "k3"]
+        with pytest.raises(IntegrityError, match="entry 'k1' of namespace 'default'"):
+            await adapter.retrieve("k1")
+        assert (await adapter.health()).state == "degraded"
+
     async def test_M10_a_quota_holds_for_boxes_that_write_at_once(self, store, adapter):
         """Two instances, 40 stores each, room for 60: just 60 are there."""
         other = await store.with_options(namespace_entries=60).open()

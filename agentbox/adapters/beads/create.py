@@ -8,8 +8,9 @@ import apsw
 
 from agentbox.adapters.beads import contract
 from agentbox.adapters.beads.contract import Bead, BeadSpec, Kind
-from agentbox.adapters.beads.rows import SELECT, bead_of, find, moment, ms
+from agentbox.adapters.beads.rows import bead_of, find, moment, ms, raw_beads
 from agentbox.adapters.beads.schedules import Every
+from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.errors import NotFound, invalid_transition
 from agentbox.adapters.shares import OPEN_BEADS, OPEN_BEADS_OF_AGENTS, is_agent, too_many_beads
 from agentbox.adapters.sqlite import row, rows
@@ -29,19 +30,20 @@ def create(db: apsw.Connection, ids: Ids, now: int, spec: BeadSpec, parent_id: s
     return _insert(db, ids(), now, spec, kind, parent_id, depth), True
 
 
-def make_due(db: apsw.Connection, ids: Ids, now: int) -> None:
+def make_due(db: apsw.Connection, ids: Ids, now: int, damaged: DamagedRows) -> None:
     """Makes the child of every schedule that is due: of the latest missed time alone, and none that `skip` forbids."""
     due = rows(
         db, "SELECT id, next_due, depth FROM beads INDEXED BY beads_due WHERE status = 'open' AND next_due <= ?", (now,)
     )
     for bead_id, next_due, depth in due:
-        schedule = find(db, bead_id)
-        every = Every.parse(schedule.every or "")
-        latest = every.latest(moment(next_due), moment(now))
-        later = every.after(latest, moment(now))
-        db.execute("UPDATE beads SET next_due = ? WHERE id = ?", (ms(later), bead_id))
-        if schedule.overlap == "queue" or not _unclosed_child(db, bead_id):
-            _make_child(db, ids, now, schedule, latest, depth + 1)
+        with damaged.skipped():
+            schedule = find(db, bead_id)
+            every = Every.parse(schedule.every or "")
+            latest = every.latest(moment(next_due), moment(now))
+            later = every.after(latest, moment(now))
+            db.execute("UPDATE beads SET next_due = ? WHERE id = ?", (ms(later), bead_id))
+            if schedule.overlap == "queue" or not _unclosed_child(db, bead_id):
+                _make_child(db, ids, now, schedule, latest, depth + 1)
 
 
 def any_due(db: apsw.Connection, now: int) -> bool:
@@ -84,7 +86,7 @@ def _check_share(db: apsw.Connection, creator: str) -> None:
 def _known(db: apsw.Connection, dedup_key: str | None) -> Bead | None:
     if dedup_key is None:
         return None
-    found = row(db, SELECT + "WHERE b.dedup_key = ?", (dedup_key,))
+    found = next(raw_beads(db, "WHERE b.dedup_key = ?", (dedup_key,)), None)
     return None if found is None else bead_of(found)
 
 

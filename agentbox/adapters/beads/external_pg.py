@@ -10,11 +10,12 @@ from agentbox.adapters.beads import checks, contract
 from agentbox.adapters.beads.contract import ALL, Bead, BeadFilter, BeadSpec, Claim
 from agentbox.adapters.beads.leases import DEFAULT_LEASE
 from agentbox.adapters.beads.pg import closing, create, deps, leases
-from agentbox.adapters.beads.pg.rows import beads, find, hold, settle
+from agentbox.adapters.beads.pg.rows import find, hold, raw_beads, settle
 from agentbox.adapters.beads.pg.schema import MIGRATIONS
-from agentbox.adapters.beads.rows import ms
+from agentbox.adapters.beads.rows import bead_of, order_of
+from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.paging import records_of
+from agentbox.adapters.paging import page_of
 from agentbox.adapters.postgres import Connection, Postgres
 from agentbox.adapters.postgres.together import Together
 from agentbox.adapters.text import check_range, check_text, cursor_of, json_text, key_of
@@ -32,20 +33,21 @@ class ExternalPgBeads(Adapter):
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._db = Postgres(cfg, "agentbox_beads", MIGRATIONS)
+        self._damaged = DamagedRows("the beads in PostgreSQL")
         self._lease_s = int(cfg.option("lease_seconds", DEFAULT_LEASE))
         self._taking, self._ending, self._making = Together(self._take), Together(self._end), Together(self._make)
 
     async def open(self, deadline: Deadline) -> None:
         await self._db.open(deadline)
-        await self._db.run(leases.bring_back)
+        await self._db.run(leases.follow_clock)
 
     async def close(self) -> None:
         await self._db.close()
 
     async def health(self) -> Health:
-        """Writes the server's time and reads it back."""
-        wrong = await self._db.pulse()
-        return self.health_is("down" if wrong else "ok", wrong)
+        """Writes the server's time and reads it back. A clock that went back since the last time is seen here."""
+        wrong = await self._db.pulse(leases.follow_clock)
+        return self.health_is(*self._damaged.judged("down" if wrong else "ok", wrong))
 
     async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
         return await self._create(spec, None)
@@ -137,11 +139,10 @@ class ExternalPgBeads(Adapter):
         if after is not None:
             where += " AND (b.priority, b.rank, b.id) > (%s, %s, %s)"
             values += after
-        found = await self._listed(f"{where} ORDER BY b.priority, b.rank, b.id LIMIT %s", (*values, limit + 1))
-        items, more = records_of(found, limit)
-        last = items[-1] if more else None
-        key = None if last is None else (last.priority, ms(last.not_before or last.created_at), last.id)
-        return Page(items=items, next_cursor=None if key is None else cursor_of(listing, key))
+        order = f"{where} ORDER BY b.priority, b.rank, b.id LIMIT %s"
+        found, more = page_of(await self._listed(order, (*values, limit + 1)), limit)
+        beyond = cursor_of(listing, order_of(found[-1])) if more else None
+        return Page(items=self._damaged.readable(found, bead_of), next_cursor=beyond)
 
     async def show(self, bead_id: str) -> Bead:
         bead, over = await self._db.repeatable(lambda db: find(db, bead_id))
@@ -160,9 +161,10 @@ class ExternalPgBeads(Adapter):
         if after is not None:
             where += " AND b.id > %s"
             values += tuple(after)
-        found = await self._listed(f"WHERE TRUE{where} ORDER BY b.id LIMIT %s", (*values, limit + 1), schedules=False)
-        items, more = records_of(found, limit)
-        return Page(items=items, next_cursor=cursor_of(listing, (items[-1].id,)) if more else None)
+        order, values = f"WHERE TRUE{where} ORDER BY b.id LIMIT %s", (*values, limit + 1)
+        found, more = page_of(await self._listed(order, values, schedules=False), limit)
+        items = self._damaged.readable(found, bead_of)
+        return Page(items=items, next_cursor=cursor_of(listing, (found[-1][0],)) if more else None)
 
     async def _create(self, spec: BeadSpec, parent_id: str | None) -> tuple[Bead, bool]:
         new = create.New(self.deps.ids(), checks.check_spec(spec), parent_id)
@@ -189,12 +191,14 @@ class ExternalPgBeads(Adapter):
 
         return await self._db.repeatable(job)
 
-    async def _listed(self, where: str, values: tuple[Any, ...], *, schedules: bool = True) -> tuple[Bead, ...]:
-        async def job(db: Connection) -> tuple[Bead, ...]:
+    async def _listed(
+        self, where: str, values: tuple[Any, ...], *, schedules: bool = True
+    ) -> Sequence[tuple[Any, ...]]:
+        async def job(db: Connection) -> Sequence[tuple[Any, ...]]:
             over, due = await create.any_over(db)
             if over or (due and schedules):
                 await self._catch_up(db, over, due and schedules)
-            return await beads(db, where, values)
+            return await raw_beads(db, where, values)
 
         return await self._db.repeatable(job)
 
@@ -204,4 +208,4 @@ class ExternalPgBeads(Adapter):
             if over:
                 await settle(db)
             if due:
-                await create.make_due(db, self.deps.ids)
+                await create.make_due(db, self.deps.ids, self._damaged)

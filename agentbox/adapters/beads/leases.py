@@ -3,7 +3,8 @@
 import apsw
 
 from agentbox.adapters.beads.contract import Bead, Claim
-from agentbox.adapters.beads.rows import BLOCKED, SELECT, bead_of, change, find, lease_of, ms
+from agentbox.adapters.beads.rows import BLOCKED, alter, bead_of, change, find, lease_of, ms, raw_beads
+from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.errors import AlreadyClaimed, InvalidTransition, LeaseLost, invalid_transition
 from agentbox.adapters.sqlite import row, rows
 from agentbox.adapters.wire import refuse
@@ -23,9 +24,9 @@ def settle(db: apsw.Connection, now: int) -> None:
     for bead_id, exhausted in over:
         free = {"assignee": None, "lease_id": None, "lease_expires_at": None}
         if exhausted:
-            change(db, bead_id, now, status="closed", outcome="failed", note=EXHAUSTED, closed_at=now, **free)
+            alter(db, bead_id, now, status="closed", outcome="failed", note=EXHAUSTED, closed_at=now, **free)
         else:
-            change(db, bead_id, now, status="open", **free)
+            alter(db, bead_id, now, status="open", **free)
 
 
 def move(db: apsw.Connection, by: int) -> None:
@@ -78,17 +79,20 @@ def claim_next(
     lease_s: int,
     parent_id: str | None,
     tags: tuple[str, ...],
+    damaged: DamagedRows,
 ) -> Claim | None:
-    """A lease on the first ready bead below that parent with all of those tags; the same one when asked again."""
-    held = row(db, SELECT + "WHERE b.lease_id = ? AND b.status = 'claimed'", (lease_id,))
+    """A lease on the first ready bead below that parent with all of those tags, damaged ones left out; the same one when asked again."""
+    held = next(raw_beads(db, "WHERE b.lease_id = ? AND b.status = 'claimed'", (lease_id,)), None)
     if held is not None:
         return claim_of(bead_of(held), lease_id)
     where, values = ready_where(now, parent_id)
     for tag in tags:
         where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = ? AND t.bead_id = b.id)"
         values.append(tag)
-    first = row(db, f"SELECT b.id FROM beads b {where} ORDER BY b.priority, b.rank, b.id LIMIT 1", values)
-    return None if first is None else _grant(db, now, first[0], assignee, lease_id, lease_s)
+    for (bead_id,) in db.execute(f"SELECT b.id FROM beads b {where} ORDER BY b.priority, b.rank, b.id", values):
+        with damaged.skipped():
+            return _grant(db, now, bead_id, assignee, lease_id, lease_s)
+    return None
 
 
 def heartbeat(db: apsw.Connection, now: int, bead_id: str, lease_id: str, lease_s: int) -> Claim:

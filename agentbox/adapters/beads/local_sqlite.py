@@ -96,8 +96,8 @@ class LocalSqliteBeads(Adapter):
         seconds = lease_s or self._lease_s
 
         def job(db: apsw.Connection, now: int) -> Claim | None:
-            create.make_due(db, self.deps.ids, now)
-            return leases.claim_next(db, now, assignee, lease_id, seconds, parent_id, tags)
+            create.make_due(db, self.deps.ids, now, self._damaged)
+            return leases.claim_next(db, now, assignee, lease_id, seconds, parent_id, tags, self._damaged)
 
         return await self._write(job)
 
@@ -196,7 +196,7 @@ class LocalSqliteBeads(Adapter):
 
         def settle_first(db: apsw.Connection, now: int) -> T:
             if with_schedules:
-                create.make_due(db, self.deps.ids, now)
+                create.make_due(db, self.deps.ids, now, self._damaged)
             return job(db, now)
 
         found = await self._db.read(try_it)

@@ -1,7 +1,7 @@
 """Rows of `beads.db` as records, and the statements that every part of the slot needs."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ from agentbox.adapters.beads.contract import Bead
 from agentbox.adapters.damaged_rows import UNREADABLE, damaged_row
 from agentbox.adapters.errors import NotFound
 from agentbox.adapters.sqlite import row
+from agentbox.adapters.sqlite_text import each_row
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = (
@@ -65,15 +66,15 @@ def _tuple_of(text: str) -> tuple[str, ...]:
 
 def find(db: apsw.Connection, bead_id: str) -> Bead:
     """The bead. Raises NotFound."""
-    found = row(db, SELECT + "WHERE b.id = ?", (bead_id,))
+    found = next(raw_beads(db, "WHERE b.id = ?", (bead_id,)), None)
     if found is None:
         raise NotFound(f"cannot find bead {bead_id}: there is none", resource="bead", id=bead_id)
     return bead_of(found)
 
 
-def raw_beads(db: apsw.Connection, where: str, values: Iterable[Any]) -> Iterable[tuple[Any, ...]]:
+def raw_beads(db: apsw.Connection, where: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
     """The rows, for `bead_of`, of a query that goes on after `FROM beads b`, as they are found."""
-    return db.execute(SELECT + where, tuple(values))
+    return each_row(db, SELECT + where, tuple(values), COLUMNS, named=1)
 
 
 def order_of(found: Sequence[Any]) -> tuple[int, int, str]:
@@ -84,12 +85,17 @@ def order_of(found: Sequence[Any]) -> tuple[int, int, str]:
 
 def change(db: apsw.Connection, bead_id: str, now: int, **columns: Any) -> Bead:
     """Sets columns, adds 1 to the revision, and returns the bead. `updated_at` never goes back."""
+    alter(db, bead_id, now, **columns)
+    return find(db, bead_id)
+
+
+def alter(db: apsw.Connection, bead_id: str, now: int, **columns: Any) -> None:
+    """As `change`, of a bead that may be damaged."""
     sets = "".join(f", {name} = :{name}" for name in columns)
     db.execute(
         f"UPDATE beads SET revision = revision + 1, updated_at = max(updated_at, :now){sets} WHERE id = :id",
         {**columns, "now": now, "id": bead_id},
     )
-    return find(db, bead_id)
 
 
 def lease_of(db: apsw.Connection, bead_id: str) -> str | None:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Literal
 
 from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError, SlotUnavailable
 from agentbox.adapters.memory import checks, filters
@@ -18,7 +19,7 @@ from agentbox.adapters.memory.pg.schema import MIGRATIONS, with_vector
 from agentbox.adapters.memory.pg.words import Words, prune
 from agentbox.adapters.memory.rows import COLUMNS, Draft, Quotas, entry_of
 from agentbox.adapters.paging import page_of, records_of
-from agentbox.adapters.postgres import Connection, Postgres, row
+from agentbox.adapters.postgres import Connection, Postgres, beat, row
 from agentbox.adapters.postgres import rows as select
 from agentbox.adapters.text import check_range, check_text, cursor_of, key_of
 from agentbox.adapters.wire import EMPTY, JsonObj, JsonValue, Scalar
@@ -38,6 +39,7 @@ class ExternalPgMemory(Adapter):
         self._quotas = Quotas(
             int(cfg.option("namespace_size", 256 << 20)), int(cfg.option("namespace_entries", 50_000))
         )
+        self._damaged = DamagedRows("the memory in PostgreSQL")
         self._words = Words()
         self._embedder: Lazy | None = None
         self._model_id = ""  # of the vectors that are stored
@@ -70,8 +72,8 @@ class ExternalPgMemory(Adapter):
 
     async def health(self) -> Health:
         """Writes the server's time and reads it back."""
-        wrong = await self._db.pulse()
-        return self.health_is("down" if wrong else "ok", wrong)
+        wrong = await self._db.pulse(beat)
+        return self.health_is(*self._damaged.judged("down" if wrong else "ok", wrong))
 
     async def store(
         self, key: str, value: JsonValue, *,
@@ -108,7 +110,8 @@ class ExternalPgMemory(Adapter):
             words=rows.folded(query), vector=None if vector is None else rows.vector_text(vector),
             namespaces=tuple(namespaces), limit=limit, mode=mode, conditions=filters.parse(flt), min_cosine=min_cosine,
         )  # fmt: skip
-        return records_of(await self._db.run(lambda db: search.search(db, embedder, self._words, asked)), limit)[0]
+        hits = await self._db.run(lambda db: search.search(db, embedder, self._words, asked, self._damaged))
+        return records_of(hits, limit)[0]
 
     async def delete(self, key: str, *, namespace: str = "default") -> bool:
         self._open()
@@ -131,8 +134,8 @@ class ExternalPgMemory(Adapter):
         values = (namespace, *bound, prefix, *(after or ()), limit + 1)
         sql = f"SELECT {COLUMNS} FROM entries e WHERE e.namespace = %s AND {LIVE}{where} ORDER BY e.key LIMIT %s"
         found, more = page_of(await self._db.repeatable(lambda db: select(db, sql, values)), limit)
-        items = tuple(map(entry_of, found))
-        return Page(items=items, next_cursor=cursor_of(listing, (items[-1].key,)) if more else None)
+        items = self._damaged.readable(found, entry_of)
+        return Page(items=items, next_cursor=cursor_of(listing, (found[-1][1],)) if more else None)
 
     async def stats(self, namespace: str | None = None) -> MemoryStats:
         lazy = self._open()

@@ -17,7 +17,7 @@ from agentbox.adapters.memory import checks, filters, relevance, rows, search
 from agentbox.adapters.memory.contract import Embedder, Hit, MemoryEntry, MemoryStats
 from agentbox.adapters.memory.embedder import DIMS, NAME, Lazy, check_model, find, vector_of
 from agentbox.adapters.memory.nearest import Vectors
-from agentbox.adapters.memory.rows import COLUMNS, LIVE, Draft, Quotas, entry_of
+from agentbox.adapters.memory.rows import LIVE, Draft, Quotas, entry_of
 from agentbox.adapters.memory.schema import MIGRATIONS
 from agentbox.adapters.memory.words import Words
 from agentbox.adapters.paging import page_of, records_of
@@ -125,7 +125,7 @@ class LocalSqliteMemory(Adapter):
 
         def job(db: apsw.Connection) -> tuple[Hit, ...]:
             rows.check_maker(db, embedder)
-            return search.search(db, vectors, words, asked)
+            return search.search(db, vectors, words, asked, self._damaged)
 
         return records_of(await self._db.read(job), limit)[0]
 
@@ -149,8 +149,8 @@ class LocalSqliteMemory(Adapter):
         where, bound = search.conditions_sql(conditions)
         where += " AND substr(e.key, 1, ?) = ?" + (" AND e.key > ?" if after else "")
         values = (namespace, self._now(), *bound, len(prefix), prefix, *(after or ()), limit + 1)
-        sql = f"SELECT {COLUMNS} FROM entries e WHERE e.namespace = ? AND {LIVE}{where} ORDER BY e.key LIMIT ?"
-        found, more = await self._db.read(lambda db: page_of(db.execute(sql, values), limit))
+        sql = f"e.namespace = ? AND {LIVE}{where} ORDER BY e.key LIMIT ?"
+        found, more = await self._db.read(lambda db: page_of(rows.raw_entries(db, sql, values), limit))
         items = self._damaged.readable(found, entry_of)
         return Page(items=items, next_cursor=cursor_of(listing, (found[-1][1],)) if more else None)
 

@@ -1,7 +1,7 @@
 """Entries in and out of `memory.db`. Every function runs inside a transaction that its caller has."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,8 +14,10 @@ from agentbox.adapters.memory.contract import Embedder, MemoryEntry
 from agentbox.adapters.memory.embedder import check_model
 from agentbox.adapters.memory.filters import kind_of
 from agentbox.adapters.sqlite import row, rows
+from agentbox.adapters.sqlite_text import each_row
 
-COLUMNS = "e.namespace, e.key, e.value, e.text, e.metadata, e.created_at, e.updated_at, e.expires_at"
+_NAMES = ("namespace", "key", "value", "text", "metadata", "created_at", "updated_at", "expires_at")
+COLUMNS = ", ".join(f"e.{name}" for name in _NAMES)
 LIVE = "(e.expires_at IS NULL OR e.expires_at > ?)"
 
 
@@ -63,9 +65,13 @@ def _entry_of(found: tuple[Any, ...]) -> MemoryEntry:
 
 def find(db: apsw.Connection, namespace: str, key: str, now: int) -> MemoryEntry | None:
     """The entry, unless it has expired."""
-    sql = f"SELECT {COLUMNS} FROM entries e WHERE e.namespace = ? AND e.key = ? AND {LIVE}"
-    found = row(db, sql, (namespace, key, now))
+    found = next(raw_entries(db, f"e.namespace = ? AND e.key = ? AND {LIVE}", (namespace, key, now)), None)
     return None if found is None else entry_of(found)
+
+
+def raw_entries(db: apsw.Connection, where: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """The rows, for `entry_of`, of the entries `e` that fit, as they are found."""
+    return each_row(db, f"SELECT {COLUMNS} FROM entries e WHERE {where}", values, _NAMES, named=2)
 
 
 def check_maker(db: apsw.Connection, embedder: Embedder) -> None:

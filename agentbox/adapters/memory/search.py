@@ -8,12 +8,13 @@ from typing import Any
 
 import apsw
 
+from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.memory import relevance
 from agentbox.adapters.memory.contract import Hit
 from agentbox.adapters.memory.filters import Condition
 from agentbox.adapters.memory.nearest import Vectors
 from agentbox.adapters.memory.ranking import WEIGHED, depth, fuse, inverse_frequency, text_score
-from agentbox.adapters.memory.rows import COLUMNS, LIVE, entry_of, typed
+from agentbox.adapters.memory.rows import LIVE, entry_of, raw_entries, typed
 from agentbox.adapters.memory.words import Words, counts
 from agentbox.adapters.sqlite import row, rows
 
@@ -50,8 +51,10 @@ def words_of(query: str) -> tuple[str, ...]:
     return tuple(f'"{word}"' for word in dict.fromkeys(_WORD.findall(query)))
 
 
-def search(db: apsw.Connection, vectors: Vectors, words: Words, asked: Question) -> tuple[Hit, ...]:
-    """The best hits, by score and then by key."""
+def search(
+    db: apsw.Connection, vectors: Vectors, words: Words, asked: Question, damaged: DamagedRows
+) -> tuple[Hit, ...]:
+    """The best hits, by score and then by key, without damaged ones."""
     most = asked.limit if asked.mode != "hybrid" else depth(asked.limit)
     by_vector = [] if asked.mode == "text" else _by_vector(db, vectors, asked, most)
     by_text = [] if asked.mode == "vector" else _by_text(db, words, asked, most)
@@ -64,7 +67,7 @@ def search(db: apsw.Connection, vectors: Vectors, words: Words, asked: Question)
     names = {one.id: (one.key, one.namespace) for one in (*by_vector, *by_text)}
     best = sorted(scores, key=lambda number: (-scores[number], *names[number]))[: asked.limit]
     bm25 = {one.id: one.value for one in by_text}
-    return tuple(_hit(db, number, scores[number], asked.vector, bm25.get(number)) for number in best)
+    return damaged.readable(best, lambda number: _hit(db, number, scores[number], asked.vector, bm25.get(number)))
 
 
 def where_of(asked: Question) -> tuple[str, list[Any]]:
@@ -199,8 +202,7 @@ def _least(asked: Question) -> str:
 
 
 def _hit(db: apsw.Connection, number: int, score: float, vector: bytes | None, bm25: float | None) -> Hit:
-    found = row(db, f"SELECT {COLUMNS} FROM entries e WHERE e.id = ?", (number,))
-    assert found is not None
+    found = next(raw_entries(db, "e.id = ?", (number,)))
     cosine = None
     if vector is not None:
         sql = "SELECT 1 - vec_distance_cosine(vector, ?) FROM vectors WHERE entry = ?"

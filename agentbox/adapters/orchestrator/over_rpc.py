@@ -43,9 +43,11 @@ class OverRpc(Adapter):
 
     async def health(self) -> Health:
         try:
-            await self._call("ping", {}, _HEALTH_SECONDS)
+            found = await self._call("ping", {}, _HEALTH_SECONDS)
         except AdapterError as error:
             return self.health_is("down", error.message)
+        if isinstance(found, dict) and isinstance(why := found.get("degraded"), str) and why:
+            return self.health_is("degraded", why)
         return self.health_is("ok", f"{self.peer} answers")
 
     async def spawn(

@@ -2,14 +2,16 @@
 
 import os
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import apsw
 
+from agentbox.adapters.damaged_rows import DamagedRows, damaged_row
 from agentbox.adapters.errors import QuotaExceeded
 from agentbox.adapters.pods.bodies import etag_of
 from agentbox.adapters.shares import OF_AGENTS, OF_ONE
-from agentbox.adapters.sqlite import row, rows
+from agentbox.adapters.sqlite import row
+from agentbox.adapters.sqlite_text import each_row
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -33,6 +35,8 @@ MIGRATIONS: tuple[str, ...] = (
         WHERE path LIKE 'state/_%/%' GROUP BY 1;
     """,
 )
+_OBJECT = ("path", "content_type", "etag", "size", "inode", "mtime_ns", "ctime_ns")
+_INTENT = ("id", "instance", "path", "op", "temp", "content_type", "etag", "bytes", "objects")
 AGENTS = "state/"  # the container of theirs: each state has one below it
 DEFAULT_TYPE = "application/octet-stream"
 
@@ -88,7 +92,10 @@ class Quota:
 
 
 def find(db: apsw.Connection, path: str) -> Row | None:
-    found = row(db, "SELECT * FROM objects WHERE path = ?", (path,))
+    """Raises IntegrityError where its row is damaged."""
+    found = next(each_row(db, "SELECT * FROM objects WHERE path = ?", (path,), _OBJECT, named=1), None)
+    if found is not None and None in found:
+        raise damaged_row(f"object {path}")
     return None if found is None else Row(*found)
 
 
@@ -135,10 +142,10 @@ def end(db: apsw.Connection, intent_id: str) -> None:
     db.execute("DELETE FROM intents WHERE id = ?", (intent_id,))
 
 
-def intents(db: apsw.Connection, path: str | None = None) -> list[Intent]:
-    """All of them, or those of one path."""
+def intents(db: apsw.Connection, damaged: DamagedRows, path: str | None = None) -> tuple[Intent, ...]:
+    """All of them, or those of one path. Damaged ones stay under way."""
     where, values = ("", ()) if path is None else (" WHERE path = ?", (path,))
-    return [Intent(*found) for found in rows(db, f"SELECT * FROM intents{where}", values)]
+    return damaged.readable(each_row(db, f"SELECT * FROM intents{where}", values, _INTENT, named=1), _intent)
 
 
 def _check(db: apsw.Connection, key: str, column: str, more: int, intent_id: str, cap: int) -> None:
@@ -192,6 +199,12 @@ def _add(db: apsw.Connection, path: str, more: int, objects: int) -> None:
             (share, more, objects),
         )
         db.execute("DELETE FROM shares WHERE share = ? AND objects = 0", (share,))
+
+
+def _intent(found: tuple[Any, ...]) -> Intent:
+    if None in found:
+        raise damaged_row(f"intent {found[0]}")
+    return Intent(*found)
 
 
 def _values(found: Row) -> tuple[object, ...]:

@@ -37,6 +37,7 @@ def _member(store: Store, folder: int, container: PodPath, name: str) -> Member 
         if not plain(seen):
             return None
         path = PodPath(f"{container.text}{name}", parts, False)
-        return path, store.head(path)
+        found = store.damaged.readable([path], store.head)
+        return (path, found[0]) if found else None
     except (FileNotFoundError, NotFound, PermissionDenied):
         return None  # it went, or turned into something else, while we looked

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError
 from agentbox.adapters.pods.bodies import AT_ONCE, Outgoing, at_once, read_all, span
@@ -41,6 +42,7 @@ class LocalFsPods(Adapter):
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._db = Database(cfg.directory / "index.db", MIGRATIONS, self.slot, self.impl, record=cfg.record)
+        self._damaged = DamagedRows("index.db")
         self._quota = Quota(int(cfg.option("quota", 10 << 30)), int(cfg.option("quota_objects", 1_000_000)))
         self._cap = int(cfg.option("max_object", 64 << 20))
         self._store: Store | None = None
@@ -56,7 +58,9 @@ class LocalFsPods(Adapter):
 
         await self._db.open()
         try:
-            self._store = await self._run(lambda: Store(self.cfg.directory, self._db, self._quota, self._cap, lost))
+            self._store = await self._run(
+                lambda: Store(self.cfg.directory, self._db, self._quota, self._cap, lost, self._damaged)
+            )
         except BaseException:
             await self._db.close()
             raise
@@ -79,7 +83,7 @@ class LocalFsPods(Adapter):
         state, fault = await self._db.pulse(int(self.deps.clock.now().timestamp() * 1000))
         if state != "down" and not there:
             state, fault = "down", "the folder of the objects is gone"
-        return self.health_is(state, fault)
+        return self.health_is(*self._damaged.judged(state, fault))
 
     async def write(
         self, path: str, body: bytes | AsyncIterator[bytes], *,

@@ -16,6 +16,7 @@ from typing import Literal
 
 import apsw
 
+from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.errors import ContainerNotEmpty, NotFound
 from agentbox.adapters.pods import index
 from agentbox.adapters.pods.bodies import Incoming, check_cap, digest_of, etag_of, read_all
@@ -43,9 +44,11 @@ class Found:
 class Store:
     """An open store. Every method blocks, and raises AdapterError alone."""
 
-    def __init__(self, folder: Path, db: Database, quota: Quota, cap: int, lost: Callable[[], None]) -> None:
+    def __init__(
+        self, folder: Path, db: Database, quota: Quota, cap: int, lost: Callable[[], None], damaged: DamagedRows
+    ) -> None:
         """`lost` is called when there are objects in the index and none in the folder, before anything is made."""
-        self._db, self._quota, self.cap = db, quota, cap
+        self._db, self._quota, self.cap, self.damaged = db, quota, cap, damaged
         root = folder / "objects"
         if db.read_here(index.count) and not (root.is_dir() and any(root.iterdir())):
             lost()
@@ -53,7 +56,7 @@ class Store:
         root.mkdir(mode=0o700, exist_ok=True)
         self.tree = Tree(root)
         self._locks = Locks(folder / "locks")
-        for intent in db.read_here(index.intents):
+        for intent in db.read_here(lambda db: index.intents(db, damaged)):
             with self._locks.hold(intent.path):
                 self._settle(intent.path)
 
@@ -212,7 +215,7 @@ class Store:
 
     def _settle(self, path: str) -> None:
         """Finishes or undoes what dead instances began at that path; the caller holds its lock."""
-        for intent in self._db.read_here(lambda db: index.intents(db, path)):
+        for intent in self._db.read_here(lambda db: index.intents(db, self.damaged, path)):
             if not self._locks.is_alive(intent.instance):
                 self._settle_one(intent)
 

@@ -33,7 +33,7 @@ class Approvals:
 
     async def load(self) -> None:
         """What an earlier process of this host kept: what waited waits on."""
-        self._known = {row["id"]: Request.from_row(row) for row in await self._store.approvals()}
+        self._known = {one.id: one for one in await self._store.approvals()}
 
     async def ask(
         self, agent: tuple[str, str], kind: str, value: str, parameters: dict[str, Any], words: str, seconds: float,

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, get_args
 
 from agentbox import clock
 from agentbox.agents.review.shown import visible
@@ -49,8 +49,23 @@ class Request:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of `to_row`."""
-        return cls(**{name: value for name, value in row.items() if name != "digest"})
+        """The inverse of `to_row`. Raises TypeError or ValueError for what it never gave."""
+        made = cls(**{name: value for name, value in row.items() if name != "digest"})
+        texts = (
+            made.id,
+            made.agent_id,
+            made.name,
+            made.kind,
+            made.value,
+            made.words,
+            made.by,
+            made.reason,
+            made.family,
+        )
+        if made.state not in get_args(State) or not all(isinstance(one, str) for one in texts):
+            raise ValueError("cannot read an approval: a value has another type")
+        made.asked, made.expires, made.decided = float(made.asked), float(made.expires), float(made.decided)
+        return made
 
     def shown(self) -> dict[str, Any]:
         """As callers see it: what the agent chose is escaped, and its words are quoted."""

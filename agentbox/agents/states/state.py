@@ -6,6 +6,9 @@ from typing import Any, Final
 
 import apsw
 
+from agentbox.adapters.damaged_rows import damaged_row
+from agentbox.adapters.sqlite_text import each_row
+
 OPERATOR: Final = "urn:agentbox:operator"
 SHARED: Final = "agents."
 """Before the name of a table of [agents]: the state that its runs share. No other name has a dot."""
@@ -64,15 +67,19 @@ def delete(db: apsw.Connection, state_id: str) -> None:
     db.execute("DELETE FROM states WHERE state_id = ?", (state_id,))
 
 
-def select(db: apsw.Connection, where: str, *values: Any) -> list[State]:
-    """Those that fit, as `where` orders and bounds them."""
-    return [_state(row) for row in db.execute(f"SELECT {_COLUMNS} FROM states WHERE {where}", values)]
+def select(db: apsw.Connection, where: str, *values: Any) -> list[tuple[Any, ...]]:
+    """The rows, for `of_row`, of those that fit, as `where` orders and bounds them."""
+    names = [one.name for one in fields(State)]
+    return list(each_row(db, f"SELECT {_COLUMNS} FROM states WHERE {where}", values, names, named=1))
 
 
 def _row(state: State) -> tuple[Any, ...]:
     return tuple(int(value) if isinstance(value, bool) else value for value in astuple(state))
 
 
-def _state(row: tuple[Any, ...]) -> State:
+def of_row(row: tuple[Any, ...]) -> State:
+    """Raises IntegrityError for a row that holds none."""
     values = dict(zip((one.name for one in fields(State)), row, strict=True))
+    if None in (values["owner"], values["label"], values["first"], values["source"]):
+        raise damaged_row(f"state {row[0]}")
     return State(**{**values, "removed": bool(values["removed"])})

@@ -11,6 +11,7 @@ from agentbox.adapters.beads.create import first_due, scheduled
 from agentbox.adapters.beads.pg.rows import BEAD, DUE, OVER, SELECT, hold
 from agentbox.adapters.beads.rows import bead_of, moment, ms
 from agentbox.adapters.beads.schedules import Every
+from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.errors import NotFound, invalid_transition
 from agentbox.adapters.postgres import Connection, row, rows
 from agentbox.adapters.shares import OPEN_BEADS, OPEN_BEADS_OF_AGENTS, is_agent, too_many_beads
@@ -91,7 +92,7 @@ async def create(db: Connection, new: New) -> tuple[Bead, bool]:
     return known, False
 
 
-async def make_due(db: Connection, ids: Ids) -> None:
+async def make_due(db: Connection, ids: Ids, damaged: DamagedRows) -> None:
     """Makes the child of every schedule that is due: of the latest missed time alone, and none that `skip` forbids.
 
     The rows of the schedules are locked, so that of many boxes one makes it and the others wait for it.
@@ -101,13 +102,14 @@ async def make_due(db: Connection, ids: Ids) -> None:
         f"SELECT {BEAD}, b.next_due, b.depth, now_ms() FROM beads b WHERE {DUE} ORDER BY b.id FOR UPDATE OF b",
     )
     for *values, next_due, depth, now in due:
-        schedule = bead_of(values)
-        every = Every.parse(schedule.every or "")
-        latest = every.latest(moment(next_due), moment(now))
-        later = ms(every.after(latest, moment(now)))
-        await db.execute("UPDATE beads SET next_due = %s WHERE id = %s", (later, schedule.id))
-        if schedule.overlap == "queue" or not await _unclosed_child(db, schedule.id):
-            await _insert(db, ids(), now, scheduled(schedule, latest), "task", schedule.id, depth + 1)
+        with damaged.skipped():
+            schedule = bead_of(values)
+            every = Every.parse(schedule.every or "")
+            latest = every.latest(moment(next_due), moment(now))
+            later = ms(every.after(latest, moment(now)))
+            await db.execute("UPDATE beads SET next_due = %s WHERE id = %s", (later, schedule.id))
+            if schedule.overlap == "queue" or not await _unclosed_child(db, schedule.id):
+                await _insert(db, ids(), now, scheduled(schedule, latest), "task", schedule.id, depth + 1)
 
 
 async def any_over(db: Connection) -> tuple[bool, bool]:

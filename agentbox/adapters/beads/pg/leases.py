@@ -9,7 +9,7 @@ from agentbox.adapters.beads.leases import claim_of, refused, taken
 from agentbox.adapters.beads.pg.rows import BEAD, BLOCKED, CHANGED, DUE, NOW, OVER, Held, change, hold
 from agentbox.adapters.beads.rows import bead_of, ms
 from agentbox.adapters.errors import LeaseLost
-from agentbox.adapters.postgres import Connection, row, rows
+from agentbox.adapters.postgres import Connection, beat, row, rows
 from agentbox.adapters.wire import refuse
 from agentbox.clock import to_wire
 
@@ -102,9 +102,16 @@ async def heartbeat(db: Connection, bead_id: str, lease_id: str, lease_s: int) -
     return claim_of(await change(db, bead_id, sets=f", lease_expires_at = now_ms() + {lease_s * 1000}"), lease_id)
 
 
-async def bring_back(db: Connection) -> None:
-    """A lease that was granted later than now has what it was granted from now on: the server's clock went back meanwhile.
-    One that was renewed since then ends as it says."""
+async def follow_clock(db: Connection) -> None:
+    """Writes down the server's time, in a transaction. Where it is before what any box has written, the clock went back: a lease
+    that was granted later than now has what it was granted from now on, once. One that was renewed since ends as it says."""
+    found = await row(db, "SELECT at > now_ms() FROM pulse FOR UPDATE")
+    if found == (True,):
+        await _bring_back(db)
+    await beat(db)
+
+
+async def _bring_back(db: Connection) -> None:
     await db.execute(
         f"""UPDATE beads b SET lease_expires_at = {NOW} + b.lease_expires_at - b.updated_at
         WHERE b.status = 'claimed' AND b.updated_at > {NOW} AND b.lease_expires_at > b.updated_at""".encode()

@@ -56,9 +56,9 @@ async def hold(db: Connection, bead_id: str) -> Held:
     return Held(bead_of(values), lease_id, now)
 
 
-async def beads(db: Connection, where: str, values: Iterable[Any]) -> tuple[Bead, ...]:
-    """Every bead of a query that goes on after `FROM beads b`."""
-    return tuple(bead_of(found) for found in await rows(db, SELECT + where, values))
+async def raw_beads(db: Connection, where: str, values: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """The rows, for `bead_of`, of a query that goes on after `FROM beads b`."""
+    return await rows(db, SELECT + where, values)
 
 
 async def change(db: Connection, bead_id: str, columns: dict[str, Any] | None = None, sets: str = "") -> Bead:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.memory.contract import Embedder, Hit
 from agentbox.adapters.memory.embedder import check_model
 from agentbox.adapters.memory.filters import Condition
@@ -49,8 +50,10 @@ class Found:
     value: float
 
 
-async def search(db: Connection, embedder: Embedder, words: Words, asked: Question) -> tuple[Hit, ...]:
-    """The best hits, by score and then by key, as of one snapshot. Raises ModelMismatch when another model made the vectors."""
+async def search(
+    db: Connection, embedder: Embedder, words: Words, asked: Question, damaged: DamagedRows
+) -> tuple[Hit, ...]:
+    """The best hits, by score and then by key, as of one snapshot, without damaged ones. Raises ModelMismatch when another model made the vectors."""
     await db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     most = asked.limit if asked.mode != "hybrid" else depth(asked.limit)
     by_text = [] if asked.mode == "vector" else await _by_text(db, words, asked, most)  # first: it takes the snapshot
@@ -63,7 +66,14 @@ async def search(db: Connection, embedder: Embedder, words: Words, asked: Questi
         scores = {one.id: text_score(one.value) for one in by_text}
     names = {one.id: (one.key, one.namespace) for one in (*by_vector, *by_text)}
     best = sorted(scores, key=lambda number: (-scores[number], *names[number]))[: asked.limit]
-    return await _hits(db, embedder, asked, best, scores, {one.id: one.value for one in by_text})
+    found = await _entries(db, embedder, asked, best)
+    bm25 = {one.id: one.value for one in by_text}
+
+    def hit(number: int) -> Hit:
+        cosine, values = found[number]
+        return Hit(entry=entry_of(values), score=scores[number], cosine=cosine, bm25=bm25.get(number))
+
+    return damaged.readable([number for number in best if number in found], hit)
 
 
 def conditions_sql(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
@@ -173,19 +183,15 @@ async def _by_text_in_sql(db: Connection, asked: Question, most: int) -> list[Fo
     return [Found(*one) for one in await rows(db, sql, (asked.words, spaces, spaces, *values, *least, most))]
 
 
-async def _hits(
-    db: Connection, embedder: Embedder, asked: Question, best: list[int], scores: dict[int, float], by_text: dict[int, float]
-) -> tuple[Hit, ...]:  # fmt: skip
+async def _entries(
+    db: Connection, embedder: Embedder, asked: Question, best: list[int]
+) -> dict[int, tuple[float | None, tuple[Any, ...]]]:
+    """Cosine and row of each that is still there."""
     if not best:
-        return ()
+        return {}
     sql = f"""SELECT m.model_id, m.dims, e.id, 1 - (e.vector <=> %s::vector), {COLUMNS}
         FROM entries e, model m WHERE e.id = ANY(%s)"""
     found = await rows(db, sql, (asked.vector, best))
     for model_id, dims in {(one[0], one[1]) for one in found}:
         check_model(embedder, model_id, dims)
-    rest = {number: (cosine, entry_of(tuple(values))) for _model, _dims, number, cosine, *values in found}
-    return tuple(
-        Hit(entry=rest[number][1], score=scores[number], cosine=rest[number][0], bm25=by_text.get(number))
-        for number in best
-        if number in rest
-    )
+    return {number: (cosine, tuple(values)) for _model, _dims, number, cosine, *values in found}

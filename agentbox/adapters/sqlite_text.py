@@ -1,0 +1,32 @@
+"""Rows of a query one by one: text that is not valid UTF-8, which SQLite stores and returns as it is, ends no listing."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import apsw
+
+
+def each_row(
+    db: apsw.Connection, sql: str, values: Sequence[Any], columns: Sequence[str], *, named: int
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query that has these columns first. A row with such text has None for it, so that nobody takes the row for a
+    sound one, and for all text but in the `named` columns at the start. Raises UnicodeDecodeError where these are damaged."""
+    found, number = db.execute(sql, values), 0
+    while True:
+        try:
+            yield next(found)
+        except StopIteration:
+            return
+        except UnicodeDecodeError:
+            yield _without_text(db, sql, values, columns, named, number)
+        number += 1
+
+
+def _without_text(
+    db: apsw.Connection, sql: str, values: Sequence[Any], columns: Sequence[str], named: int, number: int
+) -> tuple[Any, ...]:
+    sound = [
+        *columns[:named],
+        *(f"CASE typeof({name}) WHEN 'text' THEN NULL ELSE {name} END" for name in columns[named:]),
+    ]
+    return next(db.execute(f"SELECT {', '.join(sound)} FROM ({sql}) LIMIT 1 OFFSET {number}", values))

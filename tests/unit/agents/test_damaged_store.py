@@ -1,0 +1,99 @@
+"""A damaged row of agents.db is named and left where it is; the others are used."""
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import apsw
+import pytest
+import pytest_asyncio
+
+from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
+from agentbox.agents.approvals.request import Request
+from agentbox.agents.config import HostConfig
+from agentbox.agents.entry import Entry
+from agentbox.agents.host import Host
+from agentbox.agents.reconcile import settle
+from agentbox.agents.states.state import State
+from agentbox.agents.store import Happening, Store
+from agentbox.agents.table import Table
+from agentbox.settings import Paths
+from agentbox.testing.agent_host import LIMITS
+
+DAMAGE = ("'{'", "'[]'", "CAST(x'7bff7d' AS TEXT)")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> HostConfig:
+    return HostConfig(paths=Paths(tmp_path), limits=LIMITS)
+
+
+@pytest_asyncio.fixture
+async def store(config: HostConfig) -> AsyncIterator[Store]:
+    """Three agents, approvals, states and events a, b and c; each agent is the parent of the next."""
+    opened = Store(config.state)
+    await opened.open()
+    parent = None
+    for name in "abc":
+        spec = AgentSpec(name=name, argv=("true",), profile="sandboxed", restart="always", parent_id=parent)
+        entry = Entry(agent_id=name, spec=spec, limits=Limits(), principal="", request_id=name)
+        used = State(state_id=name, name=f"n-{name}", owner="o", label=name, first=name, created=1, used=1)
+        await opened.admit(entry, used)
+        await opened.save([], Happening("agent.x", name, {}))
+        asked = Request(id=name, agent_id=name, name=name, kind="tool", value="v", parameters={}, asked=1, expires=2)
+        await opened.keep_approval(name, time.time(), asked.to_row())
+        parent = name
+    yield opened
+    await opened.close()
+
+
+def damaged(config: HostConfig, statement: str) -> None:
+    with apsw.Connection(str(config.state / "agents.db")) as db:
+        db.execute(statement)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_each_table_is_read_without_its_damaged_row(store: Store, config: HostConfig, damage: str) -> None:
+    """What the store says of itself has the number."""
+    assert store.damaged.judged("ok", "") == ("ok", "")
+    for table, key, column in (
+        ("agents", "agent_id", "row"),
+        ("approvals", "id", "row"),
+        ("record", "agent_id", "data"),
+    ):
+        damaged(config, f"UPDATE {table} SET {column} = {damage} WHERE {key} = 'b'")
+    assert [one.agent_id for one in await store.entries()] == ["a", "c"]
+    assert [one.id for one in await store.approvals()] == ["a", "c"]
+    assert [one["agent_id"] for one in await store.record(0, 1000)] == ["a", "c"]
+    assert [one["agent_id"] for one in await store.record(1, 1)] == ["c"]
+    state, detail = store.damaged.judged("ok", "")
+    assert (state, detail.endswith("names them: 3")) == ("degraded", True)
+
+
+async def test_text_that_is_not_utf8(store: Store, config: HostConfig) -> None:
+    """Of states and requests, which are columns alone."""
+    damaged(config, "UPDATE states SET owner = CAST(x'ff' AS TEXT) WHERE state_id = 'b'")
+    damaged(config, "UPDATE requests SET principal = CAST(x'ff' AS TEXT) WHERE agent_id = 'b'")
+    assert [one.state_id for one in await store.states("name IS NOT NULL ORDER BY state_id")] == ["a", "c"]
+    assert [request for _, request in await store.requests()] == ["a", "c"]
+    assert store.damaged.judged("ok", "")[0] == "degraded"
+
+
+async def test_nothing_that_is_damaged_is_deleted(store: Store, config: HostConfig) -> None:
+    """The event that nobody could take stays."""
+    damaged(config, "UPDATE record SET data = '{' WHERE agent_id = 'b'")
+    await store.record_taken(3)
+    with apsw.Connection(str(config.state / "agents.db")) as db:
+        assert list(db.execute("SELECT agent_id FROM record")) == [("b",)]
+
+
+async def test_an_agent_whose_parent_is_damaged_does_not_start_again(store: Store, config: HostConfig) -> None:
+    """Its rights are those of its ancestors too, which are not known; one whose family is whole goes on."""
+    damaged(config, "UPDATE agents SET row = '{' WHERE agent_id = 'b'")
+    table = Table(Host(config, store, "mark"))
+    await table.load()
+    settle(table)
+    assert [one.stop_requested for one in table.entries.values()] == [False, True]
+    assert not list(table._surplus())
+    await table.close()
+    assert table.entries["c"].over
