@@ -1,50 +1,16 @@
 """`python -I -m agentbox.api`: the program management-api."""
 
-import gc
 import sys
 
-import uvloop
+from agentbox.trimmed_imports import leave_out, stand_in
 
-from agentbox import log
-from agentbox.api.app import build
-from agentbox.api.server import addresses, serve
-from agentbox.errors import AgentboxError
-from agentbox.plan.names import API
-from agentbox.settings import Paths
-from agentbox.supervision.backoff import backoff
-from agentbox.supervision.boot_record import load_plan, read_boot_record
-from agentbox.supervision.failing import tell_failed
-from agentbox.supervision.shutdown import lock_state
-
-
-def main() -> int:
-    """Exit 0 after SIGTERM; 1 (7 for something taken) with one sentence on stderr."""
-    paths = Paths.of_this_process()
-    try:
-        backoff(paths, API)
-        record = read_boot_record(paths)
-        plan = record.load_plan() if record else load_plan(paths.plan)
-        log.configure(API, plan.observability.log_level)
-        held = _locked(paths)
-        services = build(plan, paths, record)
-        gc.freeze()  # what start made lives for ever: collections need not look at it again
-        uvloop.run(serve(services, addresses(services)))
-        del held
-    except AgentboxError as error:
-        print(f"{error.message}. {error.hint}", file=sys.stderr, flush=True)
-        tell_failed(paths, API, error)
-        return int(error.exit_code)
-    return 0
-
-
-def _locked(paths: Paths) -> int:
-    try:
-        return lock_state(paths)
-    except OSError as error:
-        raise AgentboxError(
-            f"cannot use the state volume: {error.strerror}", "uid 1000 must be able to write to it."
-        ) from error
-
+leave_out("rich")  # structlog: tracebacks for a terminal
+stand_in("uvicorn.main", Server=None, main=None, run=None)  # its command: click, reloaders, a process manager
+# prometheus_client: servers of its own for metrics
+stand_in("http.server", BaseHTTPRequestHandler=object)
+stand_in("wsgiref.simple_server", WSGIRequestHandler=object, WSGIServer=object, make_server=None)
 
 if __name__ == "__main__":
+    from agentbox.api.main import main
+
     sys.exit(main())

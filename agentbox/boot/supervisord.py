@@ -1,52 +1,42 @@
-"""supervisord, awake: a signal ends its sleep.
+"""`python -I -m agentbox.boot.supervisord`: supervisord, awake, with what it needs to answer XML-RPC on a Unix socket.
 
-Its own loop sleeps a whole second over a signal (Python calls poll(2) again after one), so a death, a stop and the first
-spawn would each be seen up to a second late. Seen in supervisor 4.3, `Supervisor.runforever`.
+Its libraries bring an HTTP client, a web page and its templates along: a third of its memory, and time of each boot.
 """
 
-import os
-import signal
 import sys
+from functools import partial
+from pkgutil import resolve_name
+from types import SimpleNamespace
 from typing import Any
 
-from supervisor import supervisord
-from supervisor.options import ServerOptions
-
-_BYTES = 4096
+from agentbox.trimmed_imports import leave_out, stand_in
 
 
-class AwakePoller:
-    """The poller that it is given, which also returns when a signal came; the round after that one does not sleep either, so
-    what was found dead is started again at once. The very first round spawns."""
+class NoPages:
+    """Where its web page would answer: nothing is found there."""
 
-    def __init__(self, poller: Any) -> None:
-        self._poller = poller
-        self._signals = -1
-        self._awake = True
+    def __init__(self, _supervisord: Any) -> None:
+        pass
 
-    def poll(self, timeout: float) -> tuple[list[int], list[int]]:
-        """As the poller's own."""
-        if self._signals < 0:  # not before: supervisord closes what it inherits
-            self._signals, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-            signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-        self._poller.register_readable(self._signals)
-        readable, writable = self._poller.poll(0 if self._awake else timeout)
-        self._awake = self._signals in readable
-        if self._awake:
-            os.read(self._signals, _BYTES)
-        return [fd for fd in readable if fd != self._signals], writable
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._poller, name)
+    def match(self, _request: Any) -> bool:
+        """As of a handler of requests."""
+        return False
 
 
-def awake_options() -> Any:
-    """Its options, with a poller that is awake."""
-    options = ServerOptions()
-    options.poller = AwakePoller(options.poller)
-    return options
+def _entry_point(_name: None, value: str, _group: None) -> SimpleNamespace:
+    return SimpleNamespace(load=partial(resolve_name, value))
 
+
+leave_out("ssl", "_hashlib")  # OpenSSL; hashlib has algorithms of its own
+stand_in("http.client", HTTPConnection=object, HTTPSConnection=object)  # xmlrpc.client
+stand_in("importlib.metadata", EntryPoint=_entry_point)  # how it finds the factory of its interface
+stand_in("importlib.resources", files=None)  # its command that prints a sample
+stand_in("supervisor.web", supervisor_ui_handler=NoPages)
 
 if __name__ == "__main__":
+    from supervisor import supervisord
+
+    from agentbox.boot.awake import awake_options
+
     supervisord.ServerOptions = awake_options
     sys.exit(supervisord.main())

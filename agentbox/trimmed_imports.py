@@ -1,0 +1,22 @@
+"""What a program's libraries import and the program never uses, kept out of its memory.
+
+Only `__main__` of a program calls these, before it imports anything else: a library that is imported into a test or a
+command stays whole. tests/unit/test_program_imports.py tells what each program may import.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+
+def leave_out(*names: str) -> None:
+    """Modules that a library does without where they are not installed: importing one is an ImportError."""
+    for name in names:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
+
+
+def stand_in(name: str, **members: Any) -> None:
+    """A module with these members instead of the real one: for what a library needs in order to be imported, no more."""
+    module = ModuleType(name, "A stand-in: see agentbox.trimmed_imports.")
+    module.__dict__.update(members)
+    sys.modules.setdefault(name, module)

@@ -1,0 +1,69 @@
+"""What the programs of a box import: what stays in memory for as long as the box is up, whether it is used or not."""
+
+import subprocess
+import sys
+
+import pytest
+
+# Prints the packages of others in memory, and which of the words are real modules there.
+CODE = """
+import importlib, sys
+before = set(sys.modules)
+imports, words = (argument.split() for argument in sys.argv[1:])
+for name in imports:
+    importlib.import_module(name)
+real = {name for name in sys.modules if getattr(sys.modules[name], "__spec__", None)}
+roots = {name.partition(".")[0] for name in real - before} - sys.stdlib_module_names - {"agentbox", "__mp_main__"}
+print(*sorted(root for root in roots if not root.startswith("_")))
+print(*sorted(real & set(words)))
+"""
+CONSOLE = {"rich", "pygments", "click", "curses"}
+PROCESSES = {"multiprocessing", "uvicorn.main", "uvicorn.supervisors"}
+SERVERS = {"http.server", "wsgiref", "unittest", "pydoc", "xml.dom"}
+LIBRARIES = {"httpx", "requests", "numpy", "psycopg", "jsonschema", "opentelemetry", "importlib.metadata"}
+# Modules to import, packages of others that it has, and what it has not.
+PROGRAMS = {
+    "agents": (
+        "agentbox.agents.__main__ agentbox.agents.main",
+        {"apsw", "structlog"},
+        CONSOLE | PROCESSES | SERVERS | LIBRARIES | {"ssl", "_ssl", "http.client", "email"},
+    ),
+    "gateway": (
+        "agentbox.gateway.__main__ agentbox.gateway.main",
+        {"h11", "httptools", "structlog", "uvicorn", "uvloop"},
+        CONSOLE | PROCESSES | SERVERS | LIBRARIES | {"apsw"},
+    ),
+    "api": (
+        "agentbox.api.__main__ agentbox.api.main",
+        {"apsw", "httptools", "prometheus_client", "structlog", "uvicorn", "uvloop"},
+        CONSOLE | PROCESSES | SERVERS | LIBRARIES,
+    ),
+    "supervisord": (
+        "agentbox.boot.supervisord agentbox.boot.awake supervisor.supervisord supervisor.http supervisor.rpcinterface",
+        {"supervisor"},
+        CONSOLE | PROCESSES | SERVERS | LIBRARIES
+        | {"ssl", "_ssl", "_hashlib", "http.client", "email.parser", "importlib.resources", "zipfile", "supervisor.web"},
+    ),
+    "launcher": (
+        "agentbox.sandbox.launcher",
+        set(),
+        CONSOLE | PROCESSES | SERVERS | LIBRARIES | {"asyncio", "ssl", "hashlib", "logging", "email", "subprocess"},
+    ),
+}  # fmt: skip
+
+
+def imported(modules: str, words: set[str]) -> tuple[set[str], set[str]]:
+    """Packages of others, and which of the words are imported."""
+    argv = [sys.executable, "-I", "-c", CODE, modules, " ".join(sorted(words))]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    others, found = done.stdout.splitlines()
+    return set(others.split()), set(found.split())
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_imports_what_it_uses(program: str) -> None:
+    """The control plane of an idle box has a bound of memory (bench/footprint.py): imports are most of it."""
+    modules, others, absent = PROGRAMS[program]
+    had, found = imported(modules, absent)
+    assert found == set()
+    assert had == others
