@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from agentbox.adapters.orchestrator.rpc import BOUNDS
 from agentbox.adapters.store_record import StoreRecord
-from agentbox.features import GATEWAY_PORT
 from agentbox.limits.reserve import memory_of_agents, tasks_of_agents
+from agentbox.manifest.gateway_port import GATEWAY_PORT
 from agentbox.plan.model import Plan
 from agentbox.plan.network import gateway_port, targets_on_loopback
 from agentbox.settings import Paths, environment

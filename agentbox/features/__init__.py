@@ -5,7 +5,7 @@ from agentbox.features.corpus import corpus_dir, selected, skill_files, skill_na
 from agentbox.features.exceptions import BUILTIN, Delta, effective_delta, seccomp_files, widenings
 from agentbox.features.loader import ALWAYS, enabled, features_dir, is_on, load_features
 from agentbox.features.model import ExceptionNeed, Feature, FixedPort, Gate
-from agentbox.features.ports import GATEWAY_PORT, Listener, free_port, port_table
+from agentbox.features.ports import Listener, free_port, port_table
 from agentbox.features.slots import slot_class
 from agentbox.features.tmpfs import baseline, total_bytes
 from agentbox.manifest import schema_dir
@@ -14,7 +14,6 @@ __all__ = [
     "ALWAYS",
     "AVAILABLE",
     "BUILTIN",
-    "GATEWAY_PORT",
     "UNREAD",
     "Delta",
     "ExceptionNeed",

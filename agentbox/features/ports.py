@@ -3,14 +3,11 @@
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from agentbox.features.loader import value_at
 from agentbox.features.model import Feature, FixedPort
 from agentbox.manifest import Model
-
-GATEWAY_PORT: Final = 9093
-"""Loopback port of the gateway. Reserved while the orchestrator is on, whoever runs the agents."""
+from agentbox.manifest.gateway_port import GATEWAY_PORT
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from agentbox.manifest.bundle import resolved, schema_at
 from agentbox.manifest.examples import EXAMPLES
-from agentbox.manifest.keys import generic, keys
+from agentbox.manifest.key_table import generic, keys
 from agentbox.manifest.model import convert
 
 T = TypeVar("T")

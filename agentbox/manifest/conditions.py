@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from agentbox.manifest.bundle import properties
-from agentbox.manifest.keys import generic
+from agentbox.manifest.key_table import generic
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentbox.manifest.keys import generic, keys
+from agentbox.manifest.key_table import generic, keys
 from agentbox.manifest.loader import Manifest
 
 Kind = Literal["written", "default", "inherited", "implied"]

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from agentbox.manifest.bundle import BUNDLE, bundle, properties, resolved
 from agentbox.manifest.conditions import Condition, conditions
-from agentbox.manifest.keys import KeySpec, generic, keys
+from agentbox.manifest.key_table import KeySpec, generic, keys
 from agentbox.manifest.spelling import spell
 from agentbox.settings import CHECKOUT
 

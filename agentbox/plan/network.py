@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agentbox.features import GATEWAY_PORT
+from agentbox.manifest.gateway_port import GATEWAY_PORT
 from agentbox.plan.errors import PlanError
 from agentbox.plan.model import Api, Observability, Plan, Port, Slot
 from agentbox.plan.names import GATEWAY

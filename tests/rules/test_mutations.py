@@ -11,7 +11,7 @@ from catalogue import FEATURES
 
 from agentbox.manifest import keys, parse
 from agentbox.manifest.bundle import schema_at
-from agentbox.manifest.keys import generic
+from agentbox.manifest.key_table import generic
 from agentbox.rules import discover, run
 
 FULL = (Path(__file__).parent / "full.toml").read_text()

@@ -20,18 +20,19 @@ print(*sorted(real & set(words)))
 CONSOLE = {"rich", "pygments", "click", "curses"}
 PROCESSES = {"multiprocessing", "uvicorn.main", "uvicorn.supervisors"}
 SERVERS = {"http.server", "wsgiref", "unittest", "pydoc", "xml.dom"}
+MANIFEST = {"agentbox.features", "agentbox.manifest.loader", "agentbox.manifest.model"}  # reading one, and a new plan
 LIBRARIES = {"httpx", "requests", "numpy", "psycopg", "jsonschema", "opentelemetry", "importlib.metadata"}
 # Modules to import, packages of others that it has, and what it has not.
 PROGRAMS = {
     "agents": (
         "agentbox.agents.__main__ agentbox.agents.main",
         {"apsw", "structlog"},
-        CONSOLE | PROCESSES | SERVERS | LIBRARIES | {"ssl", "_ssl", "http.client", "email"},
+        CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | {"ssl", "_ssl", "http.client", "email"},
     ),
     "gateway": (
         "agentbox.gateway.__main__ agentbox.gateway.main",
         {"h11", "httptools", "structlog", "uvicorn", "uvloop"},
-        CONSOLE | PROCESSES | SERVERS | LIBRARIES | {"apsw"},
+        CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | {"apsw"},
     ),
     "api": (
         "agentbox.api.__main__ agentbox.api.main",

@@ -19,8 +19,8 @@ from agentbox.agents.config import HostConfig
 from agentbox.agents.confinement import Places, confinement_of, program_of
 from agentbox.agents.entry import Entry
 from agentbox.agents.policy import holding_of
-from agentbox.features import GATEWAY_PORT
 from agentbox.ids import uuid7
+from agentbox.manifest.gateway_port import GATEWAY_PORT
 from agentbox.settings import Paths
 from agentbox.testing.agent_host import LIMITS, AgentHostBox
 

@@ -11,7 +11,7 @@ from agentbox.features import slot_class
 from agentbox.manifest import Model, keys, schema_dir
 from agentbox.manifest.bundle import BUNDLE, bundle, properties, resolved, text
 from agentbox.manifest.conditions import conditions
-from agentbox.manifest.keys import generic
+from agentbox.manifest.key_table import generic
 from agentbox.manifest.model import hints_of, plain
 from agentbox.manifest.sections.policies import SCOPES
 from agentbox.manifest.words import APPLY_ORDER, AtLeast, Pattern, Range, Size, Unique, Word

@@ -11,7 +11,7 @@ from catalogue import FEATURES
 
 from agentbox.features import Feature, Gate, enabled
 from agentbox.manifest import Finding, keys, load, parse
-from agentbox.manifest.keys import map_paths
+from agentbox.manifest.key_table import map_paths
 from agentbox.rules import Report, Rule, discover, run
 from agentbox.rules._retired import RELEASED, RETIRED
 from agentbox.rules.reference import BANDS, COMMAND, TARGET, page
