@@ -85,7 +85,7 @@ def _io_uring(_facts: Facts) -> str:
 
 
 @TABLE.line("aio", "takes places for reads beside it, of which the host has so many for all (io_setup)",
-            _UNKNOWN | {"EPERM": "container"}, tests=_CALLS)  # fmt: skip
+            _UNKNOWN | {"EPERM": "container"}, tests=_CALLS, since=2)  # fmt: skip
 def _aio(_facts: Facts) -> str:
     place = ctypes.c_ulong(0)
     return call("io_setup", 1, ctypes.addressof(place))
@@ -93,7 +93,7 @@ def _aio(_facts: Facts) -> str:
 
 @TABLE.line("references", "has pipes and sockets keep whole pages for the bytes that they count (vmsplice, splice, sendfile)",
             {"EINVAL": "seccomp", "EPERM": "container"},
-            tests=("tests/unit/sandbox/test_confine.py::test_a_copy_needs_no_reference",))  # fmt: skip
+            tests=("tests/unit/sandbox/test_confine.py::test_a_copy_needs_no_reference",), since=2)  # fmt: skip
 def _references(_facts: Facts) -> str:
     reading, writing = map(os.fdopen, os.pipe(), ("rb", "wb"))
     near, far = socket.socketpair()

@@ -104,7 +104,7 @@ def _other_things(_facts: Facts) -> str:
 
 
 @TABLE.line("events-of-the-box", "appends events that look like the box's own", {_FAILED: "API", _PARAMS: "door"},
-            tests=(f"{_TESTS}::test_an_event_of_an_agent_does_not_look_like_one_of_the_box",))  # fmt: skip
+            tests=(f"{_TESTS}::test_an_event_of_an_agent_does_not_look_like_one_of_the_box",), since=2)  # fmt: skip
 def _events_of_the_box(_facts: Facts) -> str:
     kinds = (
         "box.ready",
@@ -168,7 +168,7 @@ def _heavy_messages(_facts: Facts) -> str:
 
 @TABLE.line("fills-the-journal", "appends to the journal without end", {_FAILED: "API"},
             tests=("tests/unit/api/test_agent_rates.py::test_a_flood_is_told_when_to_go_on",
-                   "tests/api/test_shares.py::test_a_journal_that_agents_filled_is_the_boxs_still"))  # fmt: skip
+                   "tests/api/test_shares.py::test_a_journal_that_agents_filled_is_the_boxs_still"), since=2)  # fmt: skip
 def _fills_the_journal(_facts: Facts) -> str:
     """A quarter past what may be written at once."""
     there()

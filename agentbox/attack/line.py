@@ -19,6 +19,11 @@ LAYERS: Final = (
     *("kernel", "branch", "agent host"),
 )
 """Who stops. `kernel`: its ordinary rules and limits, for a process without rights."""
+EDITIONS: Final[Mapping[int, str]] = {
+    1: "what the box was built against",
+    2: "what an independent verification of the box got through, and what attacks on its repairs did",
+}
+"""Why lines came, by `since`."""
 
 
 class Absent(Exception):
@@ -88,7 +93,8 @@ Attempt = Callable[[Facts], str]
 @dataclass(frozen=True, kw_only=True)
 class Line:
     """`answers`: each reply that counts as stopped, and the layer that gives it. `alone`: an agent of its own, since it
-    may be ended. `tests`: what holds the line besides the battery itself, as `path::name`."""
+    may be ended. `tests`: what holds the line besides the battery itself, as `path::name`. `since`: the edition of the
+    battery that has it first."""
 
     name: str
     title: str
@@ -96,6 +102,7 @@ class Line:
     attempt: Attempt
     alone: bool = False
     tests: tuple[str, ...] = ()
+    since: int = 1
 
 
 @dataclass
@@ -106,8 +113,9 @@ class Table:
     lines: list[Line] = field(default_factory=list)
 
     def line(
-        self, name: str, title: str, answers: Mapping[str, str], *, tests: tuple[str, ...] = (), alone: bool = False
-    ) -> Callable[[Attempt], Attempt]:
+        self, name: str, title: str, answers: Mapping[str, str], *, tests: tuple[str, ...] = (), alone: bool = False,
+        since: int = 1,
+    ) -> Callable[[Attempt], Attempt]:  # fmt: skip
         """Enters the decorated attempt. `title` goes on `an agent …`."""
 
         def enter(attempt: Attempt) -> Attempt:
@@ -119,6 +127,7 @@ class Table:
                     attempt=attempt,
                     alone=alone,
                     tests=tests,
+                    since=since,
                 )
             )
             return attempt

@@ -97,7 +97,7 @@ def _smuggling(_facts: Facts) -> str:
 
 @TABLE.line("overrides", "names another method, path or host in a header or the query than in the first line", {"400": "gateway proxy"},
             tests=(f"{_HTTP}::test_a_header_that_names_another_method_or_path_is_refused",
-                   f"{_HTTP}::test_a_query_that_names_another_method_is_refused"))  # fmt: skip
+                   f"{_HTTP}::test_a_query_that_names_another_method_is_refused"), since=2)  # fmt: skip
 def _overrides(_facts: Facts) -> str:
     heads = (
         "X-HTTP-Method-Override: DELETE\r\n", "X_Method_Override: DELETE\r\n", "X-Original-URL: /admin\r\n",

@@ -79,7 +79,7 @@ def _priority(facts: Facts) -> str:
 
 
 @TABLE.line("all-priorities", "renices all processes of the user and of its group, and their turn at the disk", _FILTER,
-            tests=("tests/unit/sandbox/test_confine.py::test_nobody_elses_turn_changes",))  # fmt: skip
+            tests=("tests/unit/sandbox/test_confine.py::test_nobody_elses_turn_changes",), since=2)  # fmt: skip
 def _all_priorities(_facts: Facts) -> str:
     """To the value that the caller has. Of the user: 2 (PRIO_USER), and 3 (IOPRIO_WHO_USER)."""
     nice = os.getpriority(os.PRIO_PROCESS, 0)

@@ -51,7 +51,7 @@ def _planted(facts: Facts) -> str:
 
 @TABLE.line("planted-objects", "turns git objects that another agent borrows into a link to the box's secrets, before that one "
             "starts again", {NO_NEXT_LIFE: "landlock"}, alone=True,
-            tests=("tests/unit/agents/test_planted_links.py::test_borrowed_objects_are_no_link",))  # fmt: skip
+            tests=("tests/unit/agents/test_planted_links.py::test_borrowed_objects_are_no_link",), since=2)  # fmt: skip
 def _planted_objects(facts: Facts) -> str:
     """One step more each time, by an agent that writes the workspace itself; the runner judges what the other one gets."""
     git = f"{facts.workspace}/{OBJECTS}/.git"

@@ -37,7 +37,7 @@ def _pair_to_path(facts: Facts) -> str:
     return tried(_sent, socket.SOCK_DGRAM, facts.sockets[0])
 
 
-@TABLE.line("raw-pair", "turns a pair of type raw, which is a datagram pair, on a path", _PAIR, tests=_PAIRS)
+@TABLE.line("raw-pair", "turns a pair of type raw, which is a datagram pair, on a path", _PAIR, tests=_PAIRS, since=2)
 def _raw_pair(facts: Facts) -> str:
     return tried(_sent, socket.SOCK_RAW, facts.sockets[0])
 
@@ -49,7 +49,7 @@ def _sent(kind: int, path: str) -> None:
 
 
 @TABLE.line("options", "ties a socket to an interface or a route (SO_BINDTODEVICE and its kin)", {"EPERM": "seccomp"},
-            tests=("tests/unit/sandbox/test_confine.py::test_no_option_leads_a_socket_out",))  # fmt: skip
+            tests=("tests/unit/sandbox/test_confine.py::test_no_option_leads_a_socket_out",), since=2)  # fmt: skip
 def _options(_facts: Facts) -> str:
     with socket.socket() as one:
         return worst([

@@ -20,7 +20,9 @@ _NOTHING: Final = "nothing of it"
 _BY_API: Final = {_NOTHING: "API"}
 
 
-@TABLE.line("memory", "reads, lists and searches the memory of another run of its program", _BY_API, tests=_BOTH)
+@TABLE.line(
+    "memory", "reads, lists and searches the memory of another run of its program", _BY_API, tests=_BOTH, since=2
+)
 def _memory(facts: Facts) -> str:
     state = _state(facts)
     return _found([
@@ -30,7 +32,7 @@ def _memory(facts: Facts) -> str:
     ])  # fmt: skip
 
 
-@TABLE.line("pods", "reads and lists the pods of another run of its program, by path", _BY_API, tests=_BOTH)
+@TABLE.line("pods", "reads and lists the pods of another run of its program, by path", _BY_API, tests=_BOTH, since=2)
 def _pods(facts: Facts) -> str:
     state = _state(facts)
     own = ("notes/note", f"state/{state}/notes/note", f"../{state}/notes/note", f"agents/{NAME}/notes/note")
@@ -40,7 +42,9 @@ def _pods(facts: Facts) -> str:
     ], also=("notes/",))  # fmt: skip
 
 
-@TABLE.line("beads", "finds a bead of another run of its program by id, tag, list, key and claim", _BY_API, tests=_BOTH)
+@TABLE.line(
+    "beads", "finds a bead of another run of its program by id, tag, list, key and claim", _BY_API, tests=_BOTH, since=2
+)
 def _beads(facts: Facts) -> str:
     _state(facts)
     bead, maker = facts.neighbour.bead, f"urn:agentbox:agent:{facts.neighbour.agent_id}"
@@ -52,7 +56,9 @@ def _beads(facts: Facts) -> str:
     ])  # fmt: skip
 
 
-@TABLE.line("lists", "finds another run of its program in the lists of agents and events", _BY_API, tests=_BOTH)
+@TABLE.line(
+    "lists", "finds another run of its program in the lists of agents and events", _BY_API, tests=_BOTH, since=2
+)
 def _lists(facts: Facts) -> str:
     other = {"id": facts.neighbour.agent_id}
     _state(facts)
@@ -67,6 +73,7 @@ def _lists(facts: Facts) -> str:
     "finds files of another run of its program in its own HOME and temporary folder",
     {_NOTHING: "agent host"},
     tests=_BOTH,
+    since=2,
 )
 def _home(facts: Facts) -> str:
     _state(facts)
@@ -80,7 +87,7 @@ def _home(facts: Facts) -> str:
 
 
 @TABLE.line("identity", "takes the identity of an agent of the manifest by what its program is called", {"none": "agent host"},
-            tests=("tests/api/test_states.py::test_a_command_has_no_identity_of_the_manifest",))  # fmt: skip
+            tests=("tests/api/test_states.py::test_a_command_has_no_identity_of_the_manifest",), since=2)  # fmt: skip
 def _identity(_facts: Facts) -> str:
     there()
     said: dict[str, Any] = rpc("hello", {}).get("result", {})

@@ -188,9 +188,14 @@ def _alone(line: Line, ran: RunOutput) -> str:
 
 def judged(line: Line, replies: Mapping[str, str]) -> Row:
     """The row of one line: good when a layer of its own stopped it, bad when nothing did."""
+    row = _judged(line, replies)
+    return replace(row, said=f"{row.said}  [edition {line.since}]") if line.since > 1 else row
+
+
+def _judged(line: Line, replies: Mapping[str, str]) -> Row:
     reply = replies.get(line.name, "nothing: the attacker did not come so far")
     layer = line.answers.get(reply, "")
-    facts = {"reply": reply, "layer": layer, "tests": list(line.tests)}
+    facts = {"reply": reply, "layer": layer, "tests": list(line.tests), "since": line.since}
     if layer:
         return Row(
             check="attack", subject=line.name, state="good", said=f"{line.title}: {reply} from {layer}", facts=facts

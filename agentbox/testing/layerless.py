@@ -16,7 +16,10 @@ from typing import Any, Final
 from agentbox.agents.main import main as agent_host
 from agentbox.agents.streams.kind import KindLog
 from agentbox.sandbox import bpf, confine, landlock, launcher, leader, seccomp, usage
+from agentbox.sandbox.answers.anonymous import SharedMappings
 from agentbox.sandbox.answers.buffers import Buffers
+from agentbox.sandbox.answers.listener import Notice
+from agentbox.sandbox.answers.watching import Watching
 from agentbox.sandbox.client import Launcher
 from agentbox.sandbox.syscalls import Machine
 from agentbox.sandbox.watchdog import Watchdog
@@ -30,7 +33,7 @@ def _without_landlock() -> None:
 
 def _without_filter() -> None:
     """Calls that the reaper answers still go there; none is refused because of its name or its arguments."""
-    _emptied("REFUSED", "UNKNOWN", "ON_ONESELF", "SENDING", "_OF_A_FILE", "BY_REFERENCE")
+    _emptied("REFUSED", "UNKNOWN", "ON_ONESELF", "SENDING", "_OF_A_FILE", "BY_REFERENCE", "_UNSHARE")
     _ = seccomp.options
     seccomp.options = lambda *_, **__: bpf.leave(bpf.ALLOW)
     for name in ("TIOCSTI", "TIOCLINUX", "_SETLEASE", "_NOTIFY"):
@@ -54,12 +57,18 @@ def _without_reaper() -> None:
     _emptied("OF_A_PATH")
     _ = Buffers.check
     Buffers.check = lambda *_: None  # type: ignore[method-assign]
+    SharedMappings.map = _goes_on  # type: ignore[assignment, method-assign]
+    Watching.make = _goes_on  # type: ignore[assignment, method-assign]
     build: Callable[..., bytes] = seccomp.build
 
     def of_the_kernel(machine: Machine, **_: Any) -> bytes:
         return build(machine, network=True, forks=False)
 
     seccomp.build = of_the_kernel  # type: ignore[assignment]
+
+
+def _goes_on(handler: Any, notice: Notice) -> None:
+    handler._listener.go_on(notice)
 
 
 def _without_limits() -> None:
@@ -88,13 +97,20 @@ def _without_keeping() -> None:
     KindLog.__init__ = endless  # type: ignore[assignment, method-assign]
 
 
+def _without_sharing() -> None:
+    """A thread may have descriptors of its own."""
+    _emptied("_UNSHARE")
+
+
 LAYERS: Final[Mapping[str, Callable[[], None]]] = {
     "landlock": _without_landlock, "seccomp": _without_filter, "reaper": _without_reaper,
 }  # fmt: skip
 BOUNDS: Final[Mapping[str, tuple[Callable[[], None], ...]]] = {
     "reaper": (_without_reaper,), "limits": (_without_limits,), "watchdog": (_without_watchdog,), "walk": (_without_walk,),
-    "keeping": (_without_keeping,),
-    "all": (_without_reaper, _without_limits, _without_watchdog, _without_walk, _without_keeping),
+    "keeping": (_without_keeping,), "sharing": (_without_sharing,),
+    "all": (
+        _without_reaper, _without_limits, _without_watchdog, _without_walk, _without_keeping, _without_sharing,
+    ),
 }  # fmt: skip
 """What holds floods; the last is all of them at once, which shows that each flood is one."""
 

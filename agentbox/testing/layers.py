@@ -1,6 +1,6 @@
 """Writes docs/attack.md: every line of the battery, its layers and tests, and what becomes of it without each layer.
 
-`python -m agentbox.testing.layers`; it starts a box eleven times.
+`python -m agentbox.testing.layers`; it starts a box twelve times.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agentbox.attack.catalogue import LINES
-from agentbox.attack.line import Line
+from agentbox.attack.line import EDITIONS, Line
 from agentbox.settings import CHECKOUT
 from agentbox.testing.agent_host import LIMITS, MIB
 from agentbox.testing.attacked import attacked
@@ -40,10 +40,10 @@ below. Layers that are programs (proxy, model gateway, API) have no such column:
 _FLOODS: Final = """
 ## Floods
 What holds a flood is counted, and each flood goes a quarter past its limit and no further, that of files under way as far again. Agents of these runs have 256 MiB, 32
-processes, 128 descriptors, 16 MiB of temp and 64 MiB of disk. Taken out are, one at a time: the reaper (its answers to fork and clone),
-the limits of each process (`setrlimit`), the watchdog (a look at memory and number of processes of a tree), the walk of its folders,
-the bound on what agent host keeps of its output; and all of them at once, where every flood gets through: it is one. A cell is
-what stopped it.
+processes, 128 descriptors, 16 MiB of temp and 64 MiB of disk. Taken out are, one at a time: the reaper (its answers to `fork`, `clone`,
+`mmap` and inotify, and its bound on buffers), the limits of each process (`setrlimit`), the watchdog (a look at memory and number of
+processes of a tree), the walk of its folders, the bound on what agent host keeps of its output, the rule of the filter that all threads of a
+process share their descriptors; and all of them at once, where every flood gets through: it is one. A cell is what stopped it.
 """
 
 
@@ -71,7 +71,7 @@ def _flood_cell(state: str, facts: Mapping[str, str]) -> str:
 
 def page(found: Mapping[str, Replies], floods: Mapping[str, Replies]) -> str:
     """The whole page."""
-    return "\n".join([_HEAD, *_table(found), _FLOODS, *_table_of_floods(floods), ""])
+    return "\n".join([_HEAD, *_editions(), *_table(found), _FLOODS, *_table_of_floods(floods), ""])
 
 
 def falls(found: Replies) -> set[str]:
@@ -106,15 +106,19 @@ def head_of(text: str | None) -> list[list[str]]:
     )
     found, _, floods = (made if text is None else text).partition(_FLOODS)
     rows = [row.split(" | ") for row in found.splitlines() if row.startswith("| ")]
-    return [*([*row[:2], row[-1]] for row in rows), *([row[0]] for row in _rows(floods))]
+    return [*([*row[:2], *row[-2:]] for row in rows), *([row[0]] for row in _rows(floods))]
+
+
+def _editions() -> Iterator[str]:
+    yield f"*Since*: the edition of the battery that has the line first. {'; '.join(f'{at}: {why}' for at, why in EDITIONS.items())}.\n"
 
 
 def _table(found: Mapping[str, Replies]) -> Iterator[str]:
-    yield f"| An agent … | Reply: layer | {' | '.join(f'Without {layer}' for layer in LAYERS)} | Test |"
-    yield "|---|---|" + "---|" * len(LAYERS) + "---|"
+    yield f"| An agent … | Reply: layer | {' | '.join(f'Without {layer}' for layer in LAYERS)} | Since | Test |"
+    yield "|---|---|" + "---|" * len(LAYERS) + "---|---|"
     for line in LINES:
         cells = [_STATES[found[layer][line.name]] if not line.alone else "-" for layer in LAYERS]
-        yield f"| {line.title} | {_answers(line)} | {' | '.join(cells)} | {_tests(line)} |"
+        yield f"| {line.title} | {_answers(line)} | {' | '.join(cells)} | {line.since} | {_tests(line)} |"
 
 
 def _table_of_floods(found: Mapping[str, Replies]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.attack.catalogue import BY_NAME, LINES
-from agentbox.attack.line import ABSENT, LAYERS, PASSED, Facts, Line, Neighbour
+from agentbox.attack.line import ABSENT, EDITIONS, LAYERS, PASSED, Facts, Line, Neighbour
 from agentbox.attack.tries import call, each, tried, worst
 from agentbox.doctor import bundle
 from agentbox.doctor.attacking import judged
@@ -43,6 +43,15 @@ def test_only_a_known_reply_is_good(line: Line) -> None:
     assert outcome(line, f"{ABSENT}nothing") == "unknown"
     assert outcome(line, "EXFULL") == "unknown"
     assert judged(line, {}).state == "unknown"
+
+
+def test_the_edition_of_a_line_is_shown() -> None:
+    """To programs of each line, to people of those that the first edition did not have."""
+    assert {line.since for line in LINES} == set(EDITIONS)
+    for line in LINES:
+        row = judged(line, {})
+        assert row.to_wire()["facts"]["since"] == line.since
+        assert row.said.endswith(f"[edition {line.since}]") == (line.since > 1)
 
 
 def test_facts_cross_the_wire() -> None:
