@@ -17,6 +17,7 @@ _POLL_SECONDS = 0.1
 _INSPECT_EVERY = 1.0
 _BOOT_LINES = 200
 SILENT = "an answer of the management API"
+_FULL = "disk full: "
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ def ask(api_url: str, path: str, timeout: float = 2.0) -> tuple[int, dict[str, A
 def wait_until_ready(
     engine: Engine, record: BoxRecord, timeout: float, show: Callable[[float, list[str]], None]
 ) -> Waited:
-    """Polls every 100 ms; `show` gets the seconds so far and what is missing. Ends early when the boot has failed or the
-    box has stopped. Raises AgentboxError when the engine itself stops answering."""
+    """Polls every 100 ms; `show` gets the seconds so far and what is missing. Ends early when the boot has failed, the
+    box has stopped, or all that is missing is room on a disk, which does not come by itself. Raises AgentboxError when the engine itself stops answering."""
     started = time.monotonic()
     inspected, verdict = started, dict[str, Any]()
     restarts: int | None = None
@@ -61,7 +62,10 @@ def wait_until_ready(
         if status == 200:
             return Waited(True, seconds, body)
         verdict = body or verdict
-        show(seconds, verdict.get("missing", [SILENT]))
+        missing = verdict.get("missing", [SILENT])
+        show(seconds, missing)
+        if all(one.startswith(_FULL) for one in missing):
+            return Waited(False, seconds, verdict)
         if time.monotonic() - inspected > _INSPECT_EVERY:
             inspected = time.monotonic()
             running = engine.inspect(record)

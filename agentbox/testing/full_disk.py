@@ -6,6 +6,7 @@ FOLDER is a small tmpfs that the caller mounted.
 import asyncio
 import errno
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from agentbox.adapters.base import SlotName
 from agentbox.adapters.beads.contract import BeadSpec
 from agentbox.adapters.errors import AdapterError
 from agentbox.adapters.events.contract import NewEvent
+from agentbox.boot.steps.p1_roots import ROOM
 from agentbox.testing.local_store import LocalStore
 
 CREATOR = "urn:agentbox:box:test"
@@ -49,7 +51,7 @@ async def tried(step: Awaitable[Any]) -> str:
 
 
 async def one(slot: SlotName, folder: Path) -> dict[str, Any]:
-    """Fills the disk under an open store, and makes room again."""
+    """Fills the disk under an open store, makes room again, and opens it with the room that a boot asks for."""
     impl, write, read = STEPS[slot]
     store = LocalStore(slot, impl, folder)
     adapter = await store.open()
@@ -62,6 +64,12 @@ async def one(slot: SlotName, folder: Path) -> dict[str, Any]:
     (folder / "ballast").unlink()
     told["after"] = [await tried(write(adapter)), (await adapter.health()).state]
     await store.close_all()
+    fill(folder / "ballast")
+    os.truncate(folder / "ballast", (folder / "ballast").stat().st_size - ROOM)
+    again = await store.open()
+    told["opened"] = [await tried(read(again)), (await again.health()).state]
+    await store.close_all()
+    (folder / "ballast").unlink()
     return told
 
 

@@ -41,6 +41,8 @@ def test_a_full_disk(told, slot):
     assert found["health"][0] == "degraded"
     assert "the disk is full" in found["health"][1]
     assert found["after"] == ["ok", "ok"]
+    assert found["opened"][0] == "ok"
+    assert found["opened"][1] in ("ok", "degraded")
 
 
 def test_a_file_that_is_refused_leaves_nothing(tmp_path, monkeypatch):

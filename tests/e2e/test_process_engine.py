@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 from desk import Desk
 
+from agentbox.boot.steps.p1_roots import ROOM
 from agentbox.engine.members import members
 from agentbox.supervision.protections import PROCESS_ENGINE_LACKS
 
@@ -92,7 +94,8 @@ def test_a_killed_supervisor_leaves_nothing_that_stays(box: Desk) -> None:
 
 
 def test_a_full_disk_is_named_and_nothing_is_lost(other: Desk) -> None:
-    """No room below the state folder: `up` and `status` say which and what to do; with room all is there."""
+    """No room below the state folder: `up` and `status` say which and what to do; with a little room all can be read, and `up` says
+    what is missing without waiting for it; with room all is there."""
     other.up(*UP)
     task = other("run", "--", "echo", "before")
     assert task.out == "before\n"
@@ -110,9 +113,18 @@ def test_a_full_disk_is_named_and_nothing_is_lost(other: Desk) -> None:
         said = other.status()
         assert (said["state"], "No space left on device" in said["why"]) == ("exited", True)
         assert said["fix"].startswith(f"Make room on that file system, of {folder}")
+        os.truncate(filler, filler.stat().st_size - ROOM - (1 << 14))
+        began = time.monotonic()
+        unready = other("up", "--yes", *UP)
+        assert (unready.code, time.monotonic() - began < 60) == (1, True)
+        assert "still missing: disk full: /var/lib/agentbox" in unready.err
+        assert other("--json", "task", "list").json == before
+        assert other("events", "verify").code == 0
+        assert other("run", "--", "echo", "no").out == ""
+        other("down")
         filler.unlink()
         other.up(*UP)
-        assert other("--json", "task", "list").json == before
+        assert other("--json", "task", "list").json[: len(before)] == before
         assert other("events", "verify").code == 0
         other("down")
 

@@ -10,7 +10,9 @@ from agentbox.supervision.files import probe_file
 from agentbox.supervision.shutdown import lock_state
 
 PHASE, BUDGET_MS = "1", 40
-ROOM = 64 << 20  # bytes; or a quarter of the file system where that is less
+# Bytes, or a quarter of the file system where that is less. With this much every store opens and can be read (a boot writes about
+# 360 KiB, and with 128 KiB free some stores stay down); writes are refused until there is more, and `/ready` names the disk.
+ROOM = 1 << 20
 _PROBE = b"agentbox writable root probe\n"
 
 
@@ -73,7 +75,7 @@ def _amount(size: int) -> str:
 def _room(context: Context, root: str) -> str:
     """What the box stored stays as it is: nothing was written but a file that is gone again."""
     where = "volume" if context.paths.contained else f"file system, of {context.paths.at(root)}"
-    return f"Make room on that {where}; what the box stored is as it was."
+    return f"Make room on that {where}; what the box stored is as it was. {_amount(ROOM)} is enough to read it."
 
 
 def _fix(context: Context, root: str, error: OSError) -> str:

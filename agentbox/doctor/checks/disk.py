@@ -12,7 +12,7 @@ NAME = "disk"
 TITLE = "free space where a box writes"
 GIB = 1 << 30
 # Ours to choose: a first build leaves the fetched files, the unpacked layers, the archive and the engine's own copy of an
-# image of 150 MB compressed; below the second number the boot's own check of its volumes (64 MiB free) is near.
+# image of 150 MB compressed; below the second number writes are soon refused, and a box ends agents that fill the disk (64 MiB free).
 BUILD, RUN = 5 * GIB, GIB // 2
 
 

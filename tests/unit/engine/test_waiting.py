@@ -1,7 +1,11 @@
 """Watching a box become ready, or not."""
 
 import json
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
 
 import pytest
 
@@ -80,6 +84,34 @@ def test_restarts_of_long_ago_do_not_count() -> None:
     waited = wait_until_ready(old, RECORD, 2.5, lambda _seconds, missing: shown.append(missing))
     assert waited.ended == ""
     assert shown[-1] == ["an answer of the management API"]
+
+
+class FullDisk(BaseHTTPRequestHandler):
+    """`/ready` of a box without room: first something else is missing, too."""
+
+    missing: ClassVar = [["program:x not running", "disk full: /s"], ["disk full: /s"]]
+
+    def do_GET(self) -> None:
+        body = json.dumps({"missing": self.missing.pop(0)}).encode()
+        self.send_response(503)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+def test_a_full_disk_alone_ends_the_wait() -> None:
+    """Nobody waits for room that comes from nowhere; what else is missing may come."""
+    shown: list[list[str]] = []
+    with HTTPServer(("127.0.0.1", 0), FullDisk) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        record = replace(RECORD, api_url=f"http://127.0.0.1:{server.server_port}")
+        box = Quiet([STARTED], Running("running"))
+        waited = wait_until_ready(box, record, 30, lambda _seconds, missing: shown.append(missing))
+        server.shutdown()
+    assert (waited.ready, waited.ended, waited.verdict) == (False, "", {"missing": ["disk full: /s"]})
+    assert len(shown) == 2
 
 
 def test_what_is_missing_has_a_meaning() -> None:
