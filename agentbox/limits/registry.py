@@ -88,7 +88,7 @@ _ROWS = (
           shown_by="sandbox/test_box_tasks.py::test_memory_of_all_together_ends_the_largest"),
     Limit(name="unreadable", unit="processes", config_path="", fixed=0, holder="watchdog",
           at_the_limit="the tree is ended: of a program whose file its user cannot read nobody sees what it holds", bound="0.5 s after its start",
-          shown_by="sandbox/test_unreadable.py::test_a_program_that_nobody_can_look_into_ends_its_tree"),
+          shown_by="sandbox/test_unreadable.py::test_a_program_that_nobody_can_look_into_ends_its_tree[unreadable]"),
     Limit(name="output_rate", unit="bytes/s", config_path="", fixed=OUTPUT_RATE, holder="agent-host, of each stream",
           at_the_limit="the flood waits in its own pipe", bound="exact", shown_by="agents/test_pump.py::test_a_flood_waits_in_its_own_pipe"),
     Limit(name="write_rate", unit="bytes/s", config_path="", fixed=WRITE_RATE, holder="API, of agents of one state",

@@ -123,6 +123,20 @@ def by_root(table: Table, roots: Collection[int]) -> dict[int, list[Process]]:
     return {root: _under(children, [root]) for root in roots}
 
 
+def hides(row: Process) -> bool:
+    """Whether nobody but root sees what it holds. One that is about to end has no memory, and belongs to root too."""
+    if not (row.foreign and row.rss):
+        return False
+    try:
+        os.listdir(f"/proc/{row.shown}/fd")  # noqa: PTH208
+    except PermissionError:
+        now = look(row.pid)
+        return now is not None and now.start_ticks == row.start_ticks and now.foreign and now.rss > 0
+    except OSError:  # it has ended
+        pass
+    return False
+
+
 def send(rows: Iterable[Process], number: int) -> None:
     """Signals each row that still lives."""
     for row in rows:

@@ -82,7 +82,7 @@ class Watchdog:
             if bounds.pids and len(living) > bounds.pids:
                 yield reaper, "breach", Breach(limit="pids", observed=len(living), cap=bounds.pids)
                 continue
-            if hidden := sum(map(_hides, living)):
+            if hidden := sum(map(tree.hides, living)):
                 yield reaper, "breach", Breach(limit="unreadable", observed=hidden, cap=0)
                 continue
             used = self._memory(watched, living, resident, bounds.memory)
@@ -142,20 +142,6 @@ class Watchdog:
             done = time.monotonic()
             watched.maps_at = done + min(_LONGEST_REST, _REST * (done - now))
         return watched.overhead + (watched.proportional if resident > near else resident)
-
-
-def _hides(row: tree.Process) -> bool:
-    """Whether nobody but root sees what it holds. One that is about to end has no memory, and belongs to root too."""
-    if not (row.foreign and row.rss):
-        return False
-    try:
-        os.listdir(f"/proc/{row.shown}/fd")  # noqa: PTH208
-    except PermissionError:
-        now = tree.look(row.pid)
-        return now is not None and now.start_ticks == row.start_ticks and now.foreign and now.rss > 0
-    except OSError:  # it has ended
-        pass
-    return False
 
 
 def _share(observed: int, cap: int) -> float:

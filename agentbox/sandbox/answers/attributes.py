@@ -85,11 +85,9 @@ class Attributes:
     def _times(self, notice: Notice, address: int) -> bytes:
         """Two struct timespec."""
         if notice.call == "utime":
-            accessed, changed = _UTIMBUF.unpack(
-                _whole(self._listener.read(notice, address, _UTIMBUF.size), _UTIMBUF.size)
-            )
+            accessed, changed = _UTIMBUF.unpack(self._listener.read_whole(notice, address, _UTIMBUF.size))
             return _TIMES.pack(accessed, 0, changed, 0)
-        data = _whole(self._listener.read(notice, address, _TIMES.size), _TIMES.size)
+        data = self._listener.read_whole(notice, address, _TIMES.size)
         if notice.call == "utimensat":
             return data
         accessed, first, changed, second = _TIMES.unpack(data)
@@ -110,12 +108,6 @@ def _checked(flags: int) -> int:
     if flags & ~_AT_PATH:
         raise OSError(errno.EINVAL, "flags that no such call has")
     return flags
-
-
-def _whole(data: bytes, size: int) -> bytes:
-    if len(data) < size:
-        raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
-    return data
 
 
 def _shown(descriptor: int) -> str:

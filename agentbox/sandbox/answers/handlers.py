@@ -33,6 +33,6 @@ class Handlers:
         self._listener.go_on(notice)
 
     def _restart(self, notice: Notice) -> None:
-        handler, flags = _HANDLER.unpack(self._listener.read(notice, notice.arguments[1], _HANDLER.size))
+        handler, flags = _HANDLER.unpack(self._listener.read_whole(notice, notice.arguments[1], _HANDLER.size))
         if handler not in _NONE and not flags & _RESTART:
             self._listener.write(notice, notice.arguments[1], _HANDLER.pack(handler, flags | _RESTART))

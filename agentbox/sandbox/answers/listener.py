@@ -111,6 +111,13 @@ class Listener:
             raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
         return data
 
+    def read_whole(self, notice: Notice, address: Word, size: int) -> bytes:
+        """As `read`, never shorter. Raises OSError (EFAULT where the memory ends before)."""
+        data = self.read(notice, address, size)
+        if len(data) < size:
+            raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
+        return data
+
     def write(self, notice: Notice, address: Word, data: bytes) -> None:
         """Into its memory. Raises OSError."""
         memory = os.open(f"/proc/{notice.pid}/mem", os.O_RDWR | os.O_CLOEXEC)

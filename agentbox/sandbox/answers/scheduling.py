@@ -32,7 +32,7 @@ class Scheduling:
 
     def _same(self, notice: Notice, policy: int | None, at: int) -> int:
         thread = notice.low(0)
-        wanted = _PRIORITY.unpack(self._listener.read(notice, notice.arguments[at], _PRIORITY.size))[0]
+        wanted = _PRIORITY.unpack(self._listener.read_whole(notice, notice.arguments[at], _PRIORITY.size))[0]
         try:
             now = os.sched_getscheduler(thread) & ~_RESET_ON_FORK, os.sched_getparam(thread).sched_priority
             own = _process_of(thread) == _process_of(notice.pid)

@@ -8,7 +8,7 @@ import errno
 import os
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from agentbox.sandbox import tree
@@ -107,8 +107,11 @@ class Sockets:
         return {one.getsockname()[1] for one in self._kept.values()}
 
     def tidy(self) -> None:
-        """Lets go of what no process of the agent has any more."""
-        open_still = _inodes_of_descendants()
+        """Lets go of what no process of the agent has any more; of nothing while one of them shows nobody what it has."""
+        members = tree.descendants(tree.scan(), [os.getpid()])
+        open_still = _inodes(members)
+        if any(map(tree.hides, members)):
+            return
         for inode in [one for one in self._kept if one not in open_still]:
             self.let_go(inode)
 
@@ -127,9 +130,9 @@ def connected(one: socket.socket) -> bool:
     return True
 
 
-def _inodes_of_descendants() -> set[int]:
+def _inodes(members: Iterable[tree.Process]) -> set[int]:
     found = set()
-    for row in tree.descendants(tree.scan(), [os.getpid()]):
+    for row in members:
         folder = f"/proc/{row.shown}/fd"
         try:
             names = os.listdir(folder)  # noqa: PTH208 - few imports

@@ -50,9 +50,12 @@ class Watching:
 
 
 def _there() -> int:
-    """How many the tree has open; more than any limit while descriptors of it wait in sockets, which may be such."""
-    members = [row.shown for row in tree.descendants(tree.scan(), [os.getpid()])]
-    found = usage.descriptors(members)
-    if any(usage.carries(path) for path, target in found if target.startswith("socket:")):
+    """How many the tree has open; more than any limit while descriptors of it that may be such are shown to nobody, or wait
+    in sockets."""
+    members = tree.descendants(tree.scan(), [os.getpid()])
+    found = usage.descriptors(row.shown for row in members)
+    if any(map(tree.hides, members)) or any(
+        usage.carries(path) for path, target in found if target.startswith("socket:")
+    ):
         return 1 << 30
     return sum(target == _TARGET for _, target in found)

@@ -1,5 +1,7 @@
 """Signals that come while a call waits for the reaper."""
 
+import errno
+
 from agentbox.sandbox.confine import Confinement
 from agentbox.testing.confined import EVERYWHERE, answer
 
@@ -36,3 +38,27 @@ said(got=got, why=errno.errorcode[ctypes.get_errno()])
         FREE, pids=64,
     )  # fmt: skip
     assert found == {"got": -1, "why": "EINTR"}
+
+
+def test_a_handler_that_the_memory_ends_within() -> None:
+    """The kernel says so to the shell; the reaper lives on. Number of the call: asm/unistd_64.h, asm-generic/unistd.h."""
+    inner = """
+import ctypes, os, signal
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
+libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+pages = libc.mmap(None, 8192, 3, 0x22, -1, 0); libc.munmap(pages + 4096, 4096)
+number = 13 if os.uname().machine == "x86_64" else 134
+print(libc.syscall(number, int(signal.SIGCHLD), ctypes.c_void_p(pages + 4088), None, 8), ctypes.get_errno())
+"""
+    found = answer(
+        f"""
+import pathlib, shutil, subprocess, sys, tempfile
+with tempfile.TemporaryDirectory() as folder:
+    shell = shutil.copy(pathlib.Path(sys.executable).resolve(), folder + "/dash")
+    around = {{"PYTHONHOME": sys.base_prefix}}
+    said(**{{name: subprocess.run([shell, "-c", {inner!r}], env=around, text=True, capture_output=True).stdout for name in ("one", "two")}})
+""",
+        FREE, pids=64,
+    )  # fmt: skip
+    assert found == dict.fromkeys(("one", "two"), f"-1 {errno.EFAULT}\n")

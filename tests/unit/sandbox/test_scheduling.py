@@ -41,3 +41,18 @@ def test_nothing_changes_and_nobody_else_is_touched() -> None:
         **dict.fromkeys(("batch", "real", "high", "stranger", "nobody"), "EPERM"),
         "nowhere": "EFAULT",
     }
+
+
+def test_memory_that_ends_within_the_priority() -> None:
+    """The reaper lives on, and answers what comes next."""
+    script = f"""{BEFORE}
+import mmap
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
+libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+pages = libc.mmap(None, 8192, 3, 0x22, -1, 0); libc.munmap(pages + 4096, 4096)
+end = pages + 4094
+said(policy=call(policy_call, os.getpid(), 0, end), param=call(param_call, os.getpid(), end), after=policy(os.getpid(), 0))
+over.set()
+"""
+    assert answer(script, FREE, pids=64) == {"policy": "EFAULT", "param": "EFAULT", "after": "passed"}
