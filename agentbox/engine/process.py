@@ -138,7 +138,7 @@ class Process:
 
     def logs(self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None) -> Iterator[str]:
         from agentbox.engine.logfile import lines_of  # renderers take long to import, and few commands need one
-        from agentbox.render.supervisord import boot_log
+        from agentbox.plan.supervisord_files import boot_log
 
         return lines_of(boot_log(Paths(Path(record.root))), follow=follow, lines=lines)
 
@@ -203,7 +203,7 @@ def _give(root: Path) -> None:
 
 def boot(paths: Paths, start: Start) -> subprocess.Popen[bytes]:
     """Starts the boot over what lies below the prefix, in a session of its own, as the box's user."""
-    from agentbox.render.supervisord import boot_log
+    from agentbox.plan.supervisord_files import boot_log
     from agentbox.supervision.boot_log import earlier
 
     earlier(boot_log(paths)).unlink(missing_ok=True)

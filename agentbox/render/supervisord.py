@@ -1,10 +1,10 @@
 """plan -> supervisord.conf, for a container or for the process engine's prefix."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from agentbox.plan.model import Plan, Program
 from agentbox.plan.names import FEATURE_GROUP
+from agentbox.plan.supervisord_files import boot_log, supervisord_pid
 from agentbox.render import ini
 from agentbox.settings import PREFIX_VARIABLE, Paths
 
@@ -33,16 +33,6 @@ def supervisord(plan: Plan, paths: Paths | None = None) -> str:
         ),
     ]
     return _HEADER.format(digest=plan.digest) + "\n" + ini.text(sections)
-
-
-def boot_log(paths: Paths) -> Path:
-    """What all programs print, below a prefix; a container engine keeps it elsewhere."""
-    return paths.prefix / "boot.log"
-
-
-def supervisord_pid(paths: Paths) -> Path:
-    """What supervisord writes its process id to."""
-    return paths.run / "supervisord.pid"
 
 
 _ENDLESS = "1000000"

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 from typing import Final
 
-from agentbox.render.supervisord import boot_log, supervisord_pid
+from agentbox.plan.supervisord_files import boot_log, supervisord_pid
 from agentbox.settings import Paths
 
 MOST_BYTES: Final = 8 << 20

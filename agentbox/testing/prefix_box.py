@@ -29,8 +29,8 @@ from agentbox.plan.model import (
     Resources,
     Slot,
 )
+from agentbox.plan.supervisord_files import boot_log
 from agentbox.render import probes, supervisord
-from agentbox.render.supervisord import boot_log
 from agentbox.settings import PREFIX_VARIABLE, Paths
 from agentbox.supervision import procfs
 from agentbox.supervision.rpc import SupervisorClient

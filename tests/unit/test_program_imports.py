@@ -37,7 +37,7 @@ PROGRAMS = {
     "api": (
         "agentbox.api.__main__ agentbox.api.main",
         {"apsw", "httptools", "prometheus_client", "structlog", "uvicorn", "uvloop"},
-        CONSOLE | PROCESSES | SERVERS | LIBRARIES,
+        CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | {"agentbox.render"},
     ),
     "supervisord": (
         "agentbox.boot.supervisord agentbox.boot.awake supervisor.supervisord supervisor.http supervisor.rpcinterface",

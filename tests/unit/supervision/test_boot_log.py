@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.engine.logfile import lines_of
-from agentbox.render.supervisord import boot_log, supervisord_pid
+from agentbox.plan.supervisord_files import boot_log, supervisord_pid
 from agentbox.settings import Paths
 from agentbox.supervision.boot_log import MOST_BYTES, earlier, rotate
 from agentbox.testing.ports import free_port
