@@ -1,11 +1,18 @@
 """Shared anonymous memory has a most, also where no process has its pages in a table any more."""
 
+import sys
+
+from agentbox.sandbox.always import ALWAYS
 from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.landlock import Grant
 from agentbox.testing.confined import EVERYWHERE, answer
 
 MIB = 1 << 20
 MEMORY = 64 * MIB
 FREE = Confinement(grants=(EVERYWHERE,))
+USUAL = Confinement(
+    grants=(*ALWAYS, *(Grant(path, "rlx") for path in ("/usr", "/bin", "/opt", sys.prefix, sys.base_prefix)))
+)
 FLOOD = """
 import mmap
 SIZE = 4 << 20
@@ -60,3 +67,23 @@ private = [mmap.mmap(-1, SIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) for _ in r
 said(private=len(private))
 """)
     assert found == {"private": 40}
+
+
+def test_the_device_of_zeros_gives_no_shared_memory() -> None:
+    """To map it as shared it must be open for writing, by whatever name; for reading it gives zeros and pages of one's own."""
+    found = answer("""
+import mmap
+SIZE = 4 << 20
+def shared(path):
+    with open(path, "r+b", 0) as device: mmap.mmap(device.fileno(), SIZE)
+device = open("/dev/zero", "rb", 0)
+names = "/dev/zero", f"/proc/self/fd/{device.fileno()}", f"/dev/../proc/thread-self/fd/{device.fileno()}"
+seen = mmap.mmap(device.fileno(), SIZE, mmap.MAP_SHARED, mmap.PROT_READ)
+zeros = not any(seen[at] for at in range(0, SIZE, mmap.PAGESIZE))
+made = [line.split()[-1] for line in open("/proc/self/maps") if "/dev/zero" in line]
+own = mmap.mmap(device.fileno(), SIZE, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+own[0] = 1
+said(shared=[tried(lambda: shared(name)) for name in names], read=len(device.read(9)), zeros=zeros, made=made, own=own[0])
+""", USUAL, memory=MEMORY)  # fmt: skip
+    # A shared object is named "/dev/zero (deleted)": with the device alone there is none.
+    assert found == {"shared": ["EACCES"] * 3, "read": 9, "zeros": True, "made": ["/dev/zero"], "own": 1}
