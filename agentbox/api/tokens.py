@@ -7,15 +7,17 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 import apsw
 import structlog
 
 from agentbox import clock
 from agentbox.adapters.bounds import between, chars, count, says
-from agentbox.adapters.errors import AdapterError, NotFound
-from agentbox.adapters.sqlite import Database, rows
+from agentbox.adapters.damaged_rows import DamagedRows, damaged_row
+from agentbox.adapters.errors import AdapterError, NotFound, ValidationError
+from agentbox.adapters.sqlite import Database
+from agentbox.adapters.sqlite_text import each_row
 from agentbox.adapters.text import check_range
 from agentbox.adapters.wire import Record, record, refuse
 from agentbox.api.access import Caller
@@ -103,7 +105,8 @@ class Tokens(Record):
     items: tuple[Token, ...]
 
 
-COLUMNS = ", ".join(field.name for field in fields(Token))
+_NAMED = ("sha256", *(field.name for field in fields(Token)))
+_EACH = f"SELECT {', '.join(_NAMED)} FROM tokens"
 RECORDS: Mapping[str, type[Record]] = {kind.__name__: kind for kind in (NewToken, Token, MadeToken, Tokens)}
 
 
@@ -118,7 +121,7 @@ class NamedTokens:
         self._open = False
 
     async def open(self) -> None:
-        """Reads what is there. A store that cannot be read is told; then no named token is known, and none is made."""
+        """Reads what is there. A row that cannot be read is told and is no token; of a store that cannot be read, none is known or made."""
         if not self._path.exists():
             return
         try:
@@ -174,18 +177,19 @@ class NamedTokens:
         async with self._opening:
             if not self._open:
                 await self._db.open()
-                self._known = dict(await self._db.read(_read))
+                found = await self._db.read(lambda db: list(each_row(db, _EACH, (), _NAMED, named=2)))
+                self._known = dict(DamagedRows(FILE).readable(found, _pair))
                 self._open = True
         return self._db
 
 
-def _read(db: apsw.Connection) -> list[tuple[bytes, Token]]:
-    return [(sha256, _token(values)) for sha256, *values in rows(db, f"SELECT sha256, {COLUMNS} FROM tokens")]
-
-
-def _token(values: list[object]) -> Token:
-    wire = dict(zip((field.name for field in fields(Token)), values, strict=True))
-    return Token.from_wire({**wire, "scopes": str(wire["scopes"]).split()})
+def _pair(row: tuple[Any, ...]) -> tuple[bytes, Token]:
+    wire = dict(zip(_NAMED, row, strict=True))
+    sha256 = wire.pop("sha256")
+    try:
+        return sha256, Token.from_wire({**wire, "scopes": str(wire["scopes"]).split()})
+    except ValidationError:
+        raise damaged_row(f"token {wire['id']}") from None
 
 
 def _insert(db: apsw.Connection, token: Token, sha256: bytes) -> None:

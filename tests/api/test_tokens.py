@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import apsw
 import pytest
 from helpers import until
 
@@ -206,3 +207,24 @@ def test_a_damaged_store_refuses_its_tokens_only(own_box: Callable[..., ApiBox])
         assert refused(lambda: holder.call("list_beads"))[0] == 401
         assert refused(lambda: client.call("list_tokens"))[:2] == (502, "backend-error")
         assert client.call("list_beads")["items"] == []
+
+
+def test_a_damaged_row_is_no_token_and_the_others_are(own_box: Callable[..., ApiBox]) -> None:
+    """Text that is not valid UTF-8, times that are none: refused, and left where it is."""
+    box = own_box(orchestrator=False)
+    with box.client() as client:
+        made = [client.call("create_token", body={"name": f"t{n}", "scopes": ["beads:read"]}) for n in range(4)]
+    box.stop()
+    with apsw.Connection(str(box.paths.state_secrets / "access.db")) as db:
+        changes = ("expires_at = CAST(x'ff' AS TEXT)", "expires_at = 'never'", "created_at = '{'")
+        for change, token in zip(changes, made, strict=False):
+            db.execute(f"UPDATE tokens SET {change} WHERE id = ?", (token["id"],))
+    box.start()
+    for token in made[:3]:
+        with box.client(token["value"]) as holder:
+            assert refused(lambda holder=holder: holder.call("list_beads"))[0] == 401
+    with box.client(made[3]["value"]) as holder, box.client(TOKEN) as client:
+        assert holder.call("list_beads")["items"] == []
+        assert [one["id"] for one in client.call("list_tokens")["items"]] == [made[3]["id"]]
+    with apsw.Connection(str(box.paths.state_secrets / "access.db")) as db:
+        assert list(db.execute("SELECT count(*) FROM tokens")) == [(4,)]

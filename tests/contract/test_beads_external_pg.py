@@ -108,6 +108,13 @@ class TestExternalPg(BeadsContract):
         clock.advance(31)
         assert (await other.show(bead.id)).status == "open"
 
+    async def test_B17_a_box_says_that_a_newer_one_migrated_the_schema(self, store, adapter):
+        """While it runs; started again it would be refused."""
+        store.change("INSERT INTO migrations VALUES (99, '0099_newer.sql', 'x')")
+        health = await adapter.health()
+        assert health.state == "degraded"
+        assert health.detail == f"a newer version has migrated schema {store.schema}: update this box"
+
     async def test_B17_a_damaged_bead_breaks_no_listing_and_holds_up_no_schedule(self, store, clock, adapter):
         """It is named, the rest is listed page by page, and the slot is degraded."""
         epic, children = await epic_with(adapter, 5)

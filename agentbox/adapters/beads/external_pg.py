@@ -46,8 +46,7 @@ class ExternalPgBeads(Adapter):
 
     async def health(self) -> Health:
         """Writes the server's time and reads it back. A clock that went back since the last time is seen here."""
-        wrong = await self._db.pulse(leases.follow_clock)
-        return self.health_is(*self._damaged.judged("down" if wrong else "ok", wrong))
+        return self.health_is(*self._damaged.judged(*await self._db.pulse(leases.follow_clock)))
 
     async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
         return await self._create(spec, None)

@@ -72,8 +72,7 @@ class ExternalPgMemory(Adapter):
 
     async def health(self) -> Health:
         """Writes the server's time and reads it back."""
-        wrong = await self._db.pulse(beat)
-        return self.health_is(*self._damaged.judged("down" if wrong else "ok", wrong))
+        return self.health_is(*self._damaged.judged(*await self._db.pulse(beat)))
 
     async def store(
         self, key: str, value: JsonValue, *,

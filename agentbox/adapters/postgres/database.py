@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agentbox.adapters.base import SlotConfig
 from agentbox.adapters.deadline import Deadline
@@ -109,16 +109,24 @@ class Postgres:
         """Runs a job whose statements are each a transaction of their own, and which may be done twice."""
         return await self._bounded(self._with(job, transaction=False))
 
-    async def pulse(self, job: Job[None]) -> str:
-        """Does it, which is `beat` or more, within 1.5 s. "" when it was so, else what is wrong."""
+    async def pulse(self, job: Job[None]) -> tuple[Literal["ok", "degraded", "down"], str]:
+        """Does it, which is `beat` or more, within 1.5 s. Degraded where a newer version has migrated the schema meanwhile: what this
+        one asks for may not be there any more."""
+
+        async def beating(db: Connection) -> tuple[Any, ...] | None:
+            await job(db)
+            return await row(db, "SELECT count(*) FROM migrations")
+
         try:
             async with asyncio.timeout(_PULSE_SECONDS):
-                await self.run(job)
+                found = await self.run(beating)
         except AdapterError as error:
-            return error.message
+            return "down", error.message
         except TimeoutError:
-            return f"PostgreSQL did not answer within {_PULSE_SECONDS} s"
-        return ""
+            return "down", f"PostgreSQL did not answer within {_PULSE_SECONDS} s"
+        if found is not None and found[0] > len(self._migrations):
+            return "degraded", f"a newer version has migrated schema {self._schema}: update this box"
+        return "ok", ""
 
     async def _transaction(self, job: Job[T]) -> T:
         for left in reversed(range(TRIES)):
