@@ -1,5 +1,5 @@
 """What a program needs to start at all, whatever its policy: its libraries and loader, names of users and zones, the devices
-that hold nothing, and the kernel's own tables. Landlock itself closes what /proc shows of strangers."""
+that hold nothing, and the kernel's own tables. Landlock itself closes what /proc shows of strangers, but for their names, command lines and counters."""
 
 from typing import Final
 
