@@ -7,6 +7,7 @@ import pytest
 
 from agentbox.adapters.beads.contract import BeadFilter
 from agentbox.adapters.errors import IntegrityError
+from agentbox.adapters.events.delivery.ledger import Ledger
 from agentbox.testing.clock import ManualClock
 from agentbox.testing.contracts.beads_common import lease, spec
 from agentbox.testing.local_store import LocalStore
@@ -153,3 +154,17 @@ async def test_a_damaged_intent_keeps_no_pods_from_opening(opened):
     _, again = await opened("pods")
     assert [meta.path for meta in (await again.list()).items] == ["a"]
     assert (await again.health()).state == "degraded"
+
+
+@pytest.mark.parametrize("damage", [f"reason = {BAD_UTF8}", "at = 'never'"])
+async def test_a_damaged_dead_letter(tmp_path, damage):
+    """The others are shown."""
+    ledger = Ledger(tmp_path, "external-http")
+    await ledger.open()
+    with apsw.Connection(str(tmp_path / "delivery.db")) as db:
+        for number in range(3):
+            letter = (number, "hash", "id", "type", 422, "why", "2026-01-01T00:00:00.000Z")
+            db.execute("INSERT INTO dead VALUES (?, ?, ?, ?, ?, ?, ?)", letter)
+        db.execute(f"UPDATE dead SET {damage} WHERE seq = 1")
+    assert [letter.seq for letter in await ledger.letters(10)] == [2, 0]
+    await ledger.close()

@@ -2,12 +2,16 @@
 
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import apsw
 
 from agentbox import clock
+from agentbox.adapters.damaged_rows import DamagedRows, damaged_row
+from agentbox.adapters.errors import ValidationError
 from agentbox.adapters.events.contract import DeadLetter, Event
-from agentbox.adapters.sqlite import Database, row, rows
+from agentbox.adapters.sqlite import Database, row
+from agentbox.adapters.sqlite_text import each_row
 
 FILE = "delivery.db"
 MIGRATIONS = (
@@ -20,7 +24,8 @@ MIGRATIONS = (
     """,
 )
 _MOVE = "INSERT OR REPLACE INTO cursor VALUES (0, ?, ?)"
-_NEWEST = "SELECT seq, id, type, status, reason, at FROM dead ORDER BY seq DESC LIMIT ?"
+_LETTER = ("seq", "id", "type", "status", "reason", "at")
+_NEWEST = f"SELECT {', '.join(_LETTER)} FROM dead ORDER BY seq DESC LIMIT ?"
 
 
 class Ledger:
@@ -28,6 +33,7 @@ class Ledger:
 
     def __init__(self, directory: Path, impl: str) -> None:
         self._db = Database(directory / FILE, MIGRATIONS, "events", impl)
+        self._damaged = DamagedRows(FILE)
         self.seq, self.hash = -1, ""
         self.dead = 0
 
@@ -61,11 +67,17 @@ class Ledger:
         self.seq, self.hash, self.dead = event.seq, event.hash, self.dead + 1
 
     async def letters(self, limit: int) -> tuple[DeadLetter, ...]:
-        """The newest dead letters, the newest first."""
-        found = await self._db.read(lambda db: rows(db, _NEWEST, (limit,)))
-        names = ("seq", "id", "type", "status", "reason", "at")
-        return tuple(DeadLetter.from_wire(dict(zip(names, values, strict=True))) for values in found)
+        """The newest dead letters, the newest first, without damaged ones."""
+        found = await self._db.read(lambda db: list(each_row(db, _NEWEST, (limit,), _LETTER, named=1)))
+        return self._damaged.readable(found, _letter)
 
     def still_there(self) -> bool:
         """False once the file that is open is no longer the one at its path."""
         return self._db.still_there()
+
+
+def _letter(found: tuple[Any, ...]) -> DeadLetter:
+    try:
+        return DeadLetter.from_wire(dict(zip(_LETTER, found, strict=True)))
+    except ValidationError:
+        raise damaged_row(f"dead letter {found[0]}") from None
