@@ -6,7 +6,7 @@ Its libraries bring an HTTP client, a web page and its templates along: a third 
 import sys
 from functools import partial
 from pkgutil import resolve_name
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from agentbox.trimmed_imports import leave_out, stand_in
@@ -28,9 +28,12 @@ def _entry_point(_name: None, value: str, _group: None) -> SimpleNamespace:
 
 
 leave_out("ssl", "_hashlib")  # OpenSSL; hashlib has algorithms of its own
+leave_out("bz2", "gzip", "lzma")  # shutil and xmlrpc.client: archives, compressed requests
 stand_in("http.client", HTTPConnection=object, HTTPSConnection=object)  # xmlrpc.client
 stand_in("importlib.metadata", EntryPoint=_entry_point)  # how it finds the factory of its interface
 stand_in("importlib.resources", files=None)  # its command that prints a sample
+stand_in("html.entities", html5=MappingProxyType({}))  # of its web page, as the next two
+stand_in("html.parser", HTMLParser=object)
 stand_in("supervisor.web", supervisor_ui_handler=NoPages)
 
 if __name__ == "__main__":

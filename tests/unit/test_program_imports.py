@@ -29,6 +29,11 @@ PROGRAMS = {
         {"apsw", "structlog"},
         CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | {"ssl", "_ssl", "http.client", "email"},
     ),
+    "agents, at its end": (
+        "agentbox.agents.__main__ agentbox.supervision.rpc",
+        set(),
+        {"ssl", "_ssl"},
+    ),
     "gateway": (
         "agentbox.gateway.__main__ agentbox.gateway.main",
         {"h11", "httptools", "structlog", "uvicorn", "uvloop"},
@@ -43,7 +48,7 @@ PROGRAMS = {
         "agentbox.boot.supervisord agentbox.boot.awake supervisor.supervisord supervisor.http supervisor.rpcinterface",
         {"supervisor"},
         CONSOLE | PROCESSES | SERVERS | LIBRARIES
-        | {"ssl", "_ssl", "_hashlib", "http.client", "email.parser", "importlib.resources", "zipfile", "supervisor.web"},
+        | {"ssl", "_ssl", "_hashlib", "http.client", "email.parser", "importlib.resources", "zipfile", "supervisor.web", "html.entities", "html.parser", "lzma"},
     ),
     "launcher": (
         "agentbox.sandbox.launcher",
