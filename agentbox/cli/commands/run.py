@@ -57,7 +57,11 @@ _NO_STATE = (403, 404)  # whose use is refused, or that is made now
     "--env", "-e", multiple=True, metavar="NAME=VALUE", help="Set a variable of its environment; may be repeated."
 )
 @click.option("--input", "given", type=click.File("rb"), help="Feed this file (- for stdin) to its standard input.")
-@click.option("--direct", is_flag=True, help="Let it write the workspace itself, without a review. Needs scope admin.")
+@click.option(
+    "--direct",
+    is_flag=True,
+    help="Let it write the workspace itself, its .git too, without a review. Needs scope admin.",
+)
 @click.option("--no-stream", is_flag=True, help="Print the output when the command has ended.")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[--] CMD...")
 @click.pass_obj

@@ -30,7 +30,11 @@ def command() -> None:
     "--timeout", "timeout_s", type=float, default=600.0, show_default=True, metavar="S", help="Wall clock limit."
 )
 @click.option("--dedup-key", default=None, metavar="KEY", help="The same key gives the same task.")
-@click.option("--direct", is_flag=True, help="Let it write the workspace itself, without a review. Needs scope admin.")
+@click.option(
+    "--direct",
+    is_flag=True,
+    help="Let it write the workspace itself, its .git too, without a review. Needs scope admin.",
+)
 @click.option("--wait", is_flag=True, help="Wait until it has ended; exit 1 unless it succeeded.")
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD...")
 @click.pass_obj

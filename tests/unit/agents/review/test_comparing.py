@@ -89,12 +89,22 @@ def test_a_branch_closed_to_its_reader(desk: Desk) -> None:
 def test_what_runs_by_itself_is_first(desk: Desk) -> None:
     """Marked with who runs it; capitals hide nothing."""
     work = desk.begin()
-    for name in ("a.py", ".github/workflows/ci.yml", "sub/.envrc", "MAKEFILE", ".vscode/tasks.json", "CLAUDE.md", "zz"):
+    for name in (
+        "a.py",
+        ".github/workflows/ci.yml",
+        "sub/.envrc",
+        "MAKEFILE",
+        ".vscode/tasks.json",
+        "CLAUDE.md",
+        "zz",
+        "gulpfile.mjs",
+        "Tiltfile",
+    ):
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text("x")
     changes = desk.found().changes
     assert [one.path for one in changes if not one.runs] == ["a.py", "zz"]
-    assert [bool(one.runs) for one in changes] == [True] * 5 + [False] * 2
+    assert [bool(one.runs) for one in changes] == [True] * 7 + [False] * 2
 
 
 def test_case_is_kept(desk: Desk) -> None:
