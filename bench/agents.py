@@ -1,9 +1,12 @@
 """Agents through the API: the first byte of one, a hundred at once, and what watching a hundred costs; beside docker.
 
-`python bench/agents.py [--count N] [--docker N] [--image IMAGE] [--quick]`. An API and an agent-host are started below a folder.
+`python bench/agents.py [--count N] [--docker N] [--image IMAGE] [--quick] [--before PYTHON]`. An API and an agent-host are started below a folder.
 The first byte counts from the call of POST /v1/agents to the first item of output on a stream that was opened after the
 answer. `docker run` and `docker exec` count to the first byte on the client's standard output. A hundred at once count from
 the first call until each has put out its line. `--docker 0` leaves the peer out, as does a machine without docker.
+
+`--before PYTHON`, the interpreter of another checkout: only the hundred at once, `--count` times in turn with that checkout,
+each time in a box of its own, with the processor time of API, agent-host and launcher for each agent.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ import contextlib
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -57,8 +62,9 @@ async def one_by_one(url: str, count: int) -> list[float]:
     return samples[_WARM_UPS:]
 
 
-async def at_once(url: str, launcher: int) -> tuple[float, int, float]:
-    """Seconds until a hundred are up, how many failed, and the share of a CPU that the launcher then takes to watch them."""
+async def at_once(url: str, launcher: int, up: Callable[[], object] = lambda: None) -> tuple[float, int, float]:
+    """Seconds until a hundred are up, how many failed, and the share of a CPU that the launcher then takes to watch them.
+    `up` is called when they are."""
     boxes = [AsyncBoxClient(url, token=TOKEN) for _ in range(_CLIENTS)]
     try:
         began = time.perf_counter()
@@ -66,6 +72,7 @@ async def at_once(url: str, launcher: int) -> tuple[float, int, float]:
             *(first_byte(boxes[number % _CLIENTS], IDLE) for number in range(MANY)), return_exceptions=True
         )
         took = time.perf_counter() - began
+        up()
         for error in {str(one) for one in found if isinstance(one, BaseException)}:
             print(f"failed: {error}")
         before = cpu_of(launcher)
@@ -143,6 +150,44 @@ def an_image() -> str:
     return found[0]
 
 
+@contextlib.contextmanager
+def box_of(python: str) -> Iterator[ApiBox]:
+    """A box of the checkout whose interpreter that is."""
+    ours, sys.executable = sys.executable, python
+    try:
+        with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="abx-") as folder, ApiBox(Path(folder)) as box:
+            yield box
+    finally:
+        sys.executable = ours
+
+
+def one_hundred(python: str) -> tuple[float, int, float]:
+    """Seconds until they are up, how many failed, and milliseconds of processor time for each."""
+    with box_of(python) as box:
+        assert box.host is not None
+        assert box.process is not None
+        launcher = launcher_of(box.host.pid)
+        programs = (box.process.pid, box.host.pid, launcher)
+        used = [sum(map(_cpu, programs))]
+        took, failed, _ = asyncio.run(at_once(box.url, launcher, lambda: used.append(sum(map(_cpu, programs)))))
+    return took, failed, (used[1] - used[0]) / MANY * 1000
+
+
+def beside_before(runs: int, before: Path) -> list[Claim]:
+    """The hundred of this checkout and of another one, in turn."""
+    ours, earlier = zip(*((one_hundred(sys.executable), one_hundred(str(before))) for _ in range(runs)), strict=True)
+    how, used = f"{_CLIENTS} connections, until each has put out a line", "API, agent-host and launcher, for each agent"
+    name, spent = f"{MANY} agents at once", f"{MANY} agents at once, processor time"
+    return [
+        claim
+        for label, peer, rows in (("", ", before", ours), (", before", "", earlier))
+        for claim in (
+            Claim(name + label, "s", [row[0] for row in rows], None if label else 1.5, how, peer and name + peer, {"failed": sum(row[1] for row in rows)}),
+            Claim(spent + label, "ms", [row[2] for row in rows], None, used, peer and spent + peer),
+        )
+    ]  # fmt: skip
+
+
 def measure(count: int, runs: int) -> list[Claim]:
     """Ours."""
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="abx-") as folder, ApiBox(Path(folder)) as box:
@@ -168,7 +213,12 @@ def main() -> int:
         "--quick", action="store_true", help="20 agents, 3 of each docker command, 10 docker runs at once"
     )
     parser.add_argument("--out", type=Path, help="keep the samples in this file, not in bench/results")
+    parser.add_argument("--before", type=Path, help="the interpreter of another checkout, measured in turn")
     given = parser.parse_args()
+    if given.before:
+        claims = beside_before(given.count, given.before)
+        keep("agents", claims, given.out, only=f"{MANY} agents at once")
+        return 1 if any(claim.extra.get("failed") for claim in claims) else 0
     count, runs = (20, given.docker and 3) if given.quick else (given.count, given.docker)
     claims = measure(count, 1 if given.quick else 3)
     if runs:
