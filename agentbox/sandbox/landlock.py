@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agentbox.sandbox import seccomp
 from agentbox.sandbox.opening import UNBOUNDED, Boundary, Opener, Place
 
 if TYPE_CHECKING:
@@ -132,7 +133,8 @@ def _rights(letters: str) -> int:
 
 
 def _call(number: int, *arguments: bytes | int | None) -> int:
-    found: int = _libc.syscall(ctypes.c_long(number), *map(_wide, arguments))
+    registers = (*map(_wide, arguments), *(ctypes.c_long(0),) * (4 - len(arguments)))
+    found: int = _libc.syscall(ctypes.c_long(number), *registers, *map(ctypes.c_ulong, seccomp.OWN))
     if found < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"Landlock: {os.strerror(code)}")

@@ -95,7 +95,12 @@ OF_A_PATH: Final = (
 _SIGCHLD = 17  # asm-generic/signal.h
 FORKS: Final = ("fork", "vfork")  # and `clone`
 WATCHES: Final = ("inotify_init", "inotify_init1")  # what they keep for who does not read is memory of no process
-
+POLLS: Final = ("epoll_create", "epoll_create1")  # and EPOLL_CTL_ADD
+_POLL_ADD: Final = 1  # EPOLL_CTL_ADD, linux/eventpoll.h
+RULESETS: Final = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
+# In the last two registers, which none of these three calls has: the launcher's own are not asked about. It is random for each
+# launcher, in no memory of an agent, and no call shows it.
+OWN: Final = (int.from_bytes(os.urandom(8), "little"), int.from_bytes(os.urandom(8), "little"))
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -107,13 +112,13 @@ class _Program(ctypes.Structure):
 
 
 @cache
-def build(machine: Machine, *, network: bool, forks: bool = True) -> bytes:
+def build(machine: Machine, *, network: bool, forks: bool = True, own: tuple[int, int] = OWN) -> bytes:
     """The filter. `network`: any TCP and UDP, done by the kernel. `forks`: new processes are counted. Whatever it refuses goes to the reaper, which says the
     errno and counts it, but for `clone3` and BY_REFERENCE: every thread's start, and every copy of a file, tries those."""
     asked, done = bpf.leave(bpf.NOTIFY), bpf.leave(bpf.fail(0))
     allow = bpf.leave(bpf.ALLOW)
     rules = {
-        **dict.fromkeys((*REFUSED, *UNKNOWN, *OF_A_PATH, *WATCHES, "socketpair", *(() if network else NETWORK), *(FORKS if forks else ())), asked),
+        **dict.fromkeys((*REFUSED, *UNKNOWN, *OF_A_PATH, *WATCHES, *POLLS, "socketpair", *(() if network else NETWORK), *(FORKS if forks else ())), asked),
         **dict.fromkeys(BY_REFERENCE, bpf.leave(bpf.fail(errno.EINVAL))),
         **{call: on_oneself(call, asked) for call in ON_ONESELF},
         **{call: (*bpf.argument(at), *bpf.when_any_bit(FASTOPEN, asked)) for call, at in SENDING.items()},
@@ -123,6 +128,8 @@ def build(machine: Machine, *, network: bool, forks: bool = True) -> bytes:
         "ioctl": (*bpf.argument(1), *(step for one in (TIOCSTI, TIOCLINUX, *_OF_A_FILE) for step in bpf.when(one, asked))),
         "fcntl": (*bpf.argument(1), *bpf.when(_SETLEASE, asked), *bpf.when(_NOTIFY, asked)),
         "mmap": (*bpf.argument(3, _MAPPING), *bpf.when(_SHARED_ANONYMOUS, asked)),
+        "epoll_ctl": (*bpf.argument(1), *bpf.when(_POLL_ADD, asked)),
+        **dict.fromkeys(RULESETS, _unless(own, asked)),
         "setsockopt": options(asked, done, sizes_alone=network),
         # Answered with success and not done: the reaper must read what an agent asks for, and a port is one agent's.
         "prctl": (*bpf.argument(0), *bpf.when(_PR_SET_DUMPABLE, done)),
@@ -154,6 +161,14 @@ def on_oneself(call: str, refused: bpf.Steps) -> bpf.Steps:
     """What a call of ON_ONESELF must pass."""
     wanted = ON_ONESELF[call].items()
     return tuple(step for at, value in wanted for step in (*bpf.argument(at), *bpf.unless((value,), refused)))
+
+
+def _unless(own: tuple[int, int], asked: bpf.Steps) -> bpf.Steps:
+    steps: bpf.Steps = ()
+    for at, word in enumerate(own, 4):
+        for load, half in ((bpf.argument(at), word & 0xFFFFFFFF), (bpf.high(at), word >> 32)):
+            steps += (*load, *bpf.unless((half,), asked))
+    return steps
 
 
 def options(refused: bpf.Steps, done: bpf.Steps, *, sizes_alone: bool) -> bpf.Steps:

@@ -17,7 +17,9 @@ from agentbox.sandbox.answers.handlers import Handlers
 from agentbox.sandbox.answers.listen import MOST_PORTS, Listening
 from agentbox.sandbox.answers.listener import Listener, Notice
 from agentbox.sandbox.answers.paths import Paths, Writable
+from agentbox.sandbox.answers.polling import Polling
 from agentbox.sandbox.answers.ports import Ports
+from agentbox.sandbox.answers.rulesets import Rulesets
 from agentbox.sandbox.answers.scheduling import Scheduling
 from agentbox.sandbox.answers.sockets import Sockets
 from agentbox.sandbox.answers.watching import Watching
@@ -53,6 +55,9 @@ class Desk:
         self._handlers: dict[str, Handler] = dict.fromkeys((*seccomp.FORKS, "clone"), Forks(listener, pids, share).fork)
         self._handlers["mmap"] = SharedMappings(listener, memory).map
         self._handlers |= dict.fromkeys(seccomp.WATCHES, Watching(listener, memory).make)
+        polling, rulesets = Polling(listener, memory), Rulesets(listener, memory, len(confinement.grants))
+        self._handlers |= {**dict.fromkeys(seccomp.POLLS, polling.make), "epoll_ctl": polling.add}
+        self._handlers |= zip(seccomp.RULESETS, (rulesets.make, rulesets.add, rulesets.restrict), strict=True)
         self._handlers["rt_sigaction"] = Handlers(listener).install
         scheduling = Scheduling(listener)
         self._handlers |= {"sched_setscheduler": scheduling.policy, "sched_setparam": scheduling.priority}

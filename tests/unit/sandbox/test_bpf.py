@@ -17,6 +17,7 @@ ASKED = bpf.NOTIFY
 YOUNG = ("setxattrat", "removexattrat", "file_setattr")  # younger than a judge may be: Linux 6.13 and 6.17
 UNHEARD = -1  # __NR_SCMP_ERROR
 I386 = 0x40000003
+OWN = (0x1111_1111_2222_2222, 0x3333_3333_4444_4444)
 
 
 def run(program: bytes, call: int, arguments: tuple[int, ...] = (), architecture: int = X86_64.audit) -> int:
@@ -77,10 +78,10 @@ def test_a_search_goes_to_each_body() -> None:
             assert run(program, value) == (bpf.fail(value % 3) if value in bodies else bpf.ALLOW), (size, value)
 
 
-@pytest.mark.parametrize(("machine", "digest"), [(X86_64, "582b3ad89950c4c5"), (AARCH64, "80d56b92218e62f1")])
+@pytest.mark.parametrize(("machine", "digest"), [(X86_64, "1640c02bb1b7347d"), (AARCH64, "b99bd8db3d3f52e1")])
 def test_the_filter_is_the_reviewed_one(machine: Machine, digest: str) -> None:
     """Changed bytes want a look at what they now let through."""
-    found = seccomp.build(machine, network=False)
+    found = seccomp.build(machine, network=False, own=OWN)
     assert hashlib.sha256(found).hexdigest()[:16] == digest
 
 
@@ -99,6 +100,8 @@ def test_each_call_gets_its_answer(machine: Machine, network: bool) -> None:
             *seccomp.FORKS,
             *seccomp.OF_A_PATH,
             *seccomp.WATCHES,
+            *seccomp.POLLS,
+            *seccomp.RULESETS,
             "clone",
             "socket",
             "socketpair",
@@ -176,6 +179,9 @@ def test_each_call_gets_its_answer(machine: Machine, network: bool) -> None:
         ("ioprio_set", (2, 0), ASKED, ASKED),  # IOPRIO_WHO_PGRP
         ("ioprio_set", (3, 0), ASKED, ASKED),  # IOPRIO_WHO_USER
         ("sched_setattr", (77,), ASKED, ASKED),
+        ("epoll_ctl", (3, 1), ASKED, ASKED),
+        ("epoll_ctl", (3, 2), bpf.ALLOW, bpf.ALLOW),  # EPOLL_CTL_DEL
+        ("epoll_ctl", (3, 3), bpf.ALLOW, bpf.ALLOW),  # EPOLL_CTL_MOD
     ],
 )  # fmt: skip
 def test_arguments_decide(machine: Machine, call: str, arguments: tuple[int, ...], offline: int, online: int) -> None:
@@ -183,6 +189,22 @@ def test_arguments_decide(machine: Machine, call: str, arguments: tuple[int, ...
     for network, wanted in ((False, offline), (True, online)):
         program = seccomp.build(machine, network=network)
         assert run(program, number(machine, call), arguments, machine.audit) == wanted
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+@pytest.mark.parametrize("call", seccomp.RULESETS)
+def test_the_launchers_own_rulesets_pass(machine: Machine, call: str) -> None:
+    """By both words; with a bit of either wrong it is asked."""
+    program = seccomp.build(machine, network=False, own=OWN)
+    answers = {
+        run(program, number(machine, call), (0, 0, 0, 0, OWN[0] ^ first, OWN[1] ^ second), machine.audit): (
+            first,
+            second,
+        )
+        for first, second in ((1, 0), (1 << 63, 0), (0, 1), (0, 1 << 63))
+    }
+    assert list(answers) == [ASKED]
+    assert run(program, number(machine, call), (0, 0, 0, 0, *OWN), machine.audit) == bpf.ALLOW
 
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
