@@ -28,7 +28,7 @@ MOST_RULES: Final = 4_096  # that one ruleset may have
 _DOMAIN: Final = 8  # rules: what one without any costs
 _SHARE: Final = 16  # of the agent's memory
 _REFILL_SECONDS: Final = 1_800
-_FEW: Final = 32  # rules, with which no descriptors are looked at
+_FEW: Final = 48  # rules, with which no descriptors are looked at
 _TARGET: Final = "anon_inode:[landlock-ruleset]"  # proc(5), of /proc/<pid>/fd
 
 
