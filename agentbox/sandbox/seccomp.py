@@ -95,12 +95,14 @@ OF_A_PATH: Final = (
 _SIGCHLD = 17  # asm-generic/signal.h
 FORKS: Final = ("fork", "vfork")  # and `clone`
 WATCHES: Final = ("inotify_init", "inotify_init1")  # what they keep for who does not read is memory of no process
+ADD_WATCH: Final = "inotify_add_watch"  # Landlock has no hook for it: names in closed folders
 POLLS: Final = ("epoll_create", "epoll_create1")  # and EPOLL_CTL_ADD
 _POLL_ADD: Final = 1  # EPOLL_CTL_ADD, linux/eventpoll.h
 RULESETS: Final = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
 # In the last two registers, which none of these three calls has: the launcher's own are not asked about. It is random for each
 # launcher, in no memory of an agent, and no call shows it.
 OWN: Final = (int.from_bytes(os.urandom(8), "little"), int.from_bytes(os.urandom(8), "little"))
+
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -118,7 +120,7 @@ def build(machine: Machine, *, network: bool, forks: bool = True, own: tuple[int
     asked, done = bpf.leave(bpf.NOTIFY), bpf.leave(bpf.fail(0))
     allow = bpf.leave(bpf.ALLOW)
     rules = {
-        **dict.fromkeys((*REFUSED, *UNKNOWN, *OF_A_PATH, *WATCHES, *POLLS, "socketpair", *(() if network else NETWORK), *(FORKS if forks else ())), asked),
+        **dict.fromkeys((*REFUSED, *UNKNOWN, *OF_A_PATH, *WATCHES, ADD_WATCH, *POLLS, "socketpair", *(() if network else NETWORK), *(FORKS if forks else ())), asked),
         **dict.fromkeys(BY_REFERENCE, bpf.leave(bpf.fail(errno.EINVAL))),
         **{call: on_oneself(call, asked) for call in ON_ONESELF},
         **{call: (*bpf.argument(at), *bpf.when_any_bit(FASTOPEN, asked)) for call, at in SENDING.items()},

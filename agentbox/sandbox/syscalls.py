@@ -16,7 +16,7 @@ _TABLE: Final[Mapping[str, tuple[int, int | None]]] = {
     "fcntl": (72, 25), "file_setattr": (469, 469), "fremovexattr": (199, 16), "fsetxattr": (190, 7),
     "finit_module": (313, 273), "fork": (57, None), "fsconfig": (431, 431), "fsmount": (432, 432),
     "fsopen": (430, 430), "fspick": (433, 433), "futimesat": (261, None), "init_module": (175, 105),
-    "inotify_init": (253, None), "inotify_init1": (294, 26), "io_setup": (206, 0), "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "io_uring_setup": (425, 425), "ioctl": (16, 29),
+    "inotify_add_watch": (254, 27), "inotify_init": (253, None), "inotify_init1": (294, 26), "io_setup": (206, 0), "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "io_uring_setup": (425, 425), "ioctl": (16, 29),
     "ioperm": (173, None), "iopl": (172, None), "ioprio_set": (251, 30), "kcmp": (312, 272),
     "kexec_file_load": (320, 294), "kexec_load": (246, 104), "keyctl": (250, 219), "lchown": (94, None),
     "landlock_add_rule": (445, 445), "landlock_create_ruleset": (444, 444), "landlock_restrict_self": (446, 446),

@@ -76,6 +76,12 @@ def look_at_thread(number: int) -> Process | None:
     return Process(number, int(rest[1]), rest[0].decode("ascii"), start, rss, count, session, size, foreign)
 
 
+def process_of(thread: int) -> int:
+    """Raises OSError when there is no such thread."""
+    with open(f"/proc/{thread}/status", "rb") as status:  # noqa: PTH123 - few imports
+        return next(int(line.split()[1]) for line in status if line.startswith(b"Tgid:"))
+
+
 def threads(pid: int) -> Iterator[Process]:
     """A row for each thread of a process."""
     return (row for number in threads_of(pid) if (row := look_at_thread(number)) is not None)

@@ -59,6 +59,7 @@ def _without_reaper() -> None:
     Buffers.check = lambda *_: None  # type: ignore[method-assign]
     SharedMappings.map = _goes_on  # type: ignore[assignment, method-assign]
     Watching.make = _goes_on  # type: ignore[assignment, method-assign]
+    Watching.add = _goes_on  # type: ignore[assignment, method-assign]
     build: Callable[..., bytes] = seccomp.build
 
     def of_the_kernel(machine: Machine, **_: Any) -> bytes:

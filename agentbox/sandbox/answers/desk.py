@@ -14,9 +14,10 @@ from agentbox.sandbox.answers.connect import Connecting
 from agentbox.sandbox.answers.denials import Counts, Denied
 from agentbox.sandbox.answers.forks import Forks
 from agentbox.sandbox.answers.handlers import Handlers
+from agentbox.sandbox.answers.instances import Instances
 from agentbox.sandbox.answers.listen import MOST_PORTS, Listening
 from agentbox.sandbox.answers.listener import Listener, Notice
-from agentbox.sandbox.answers.paths import Paths, Writable
+from agentbox.sandbox.answers.paths import Paths, Readable, Writable
 from agentbox.sandbox.answers.polling import Polling
 from agentbox.sandbox.answers.ports import Ports
 from agentbox.sandbox.answers.rulesets import Rulesets
@@ -54,7 +55,6 @@ class Desk:
         self._ready.register(listener.fileno(), select.EPOLLIN)
         self._handlers: dict[str, Handler] = dict.fromkeys((*seccomp.FORKS, "clone"), Forks(listener, pids, share).fork)
         self._handlers["mmap"] = SharedMappings(listener, memory).map
-        self._handlers |= dict.fromkeys(seccomp.WATCHES, Watching(listener, memory).make)
         polling, rulesets = Polling(listener, memory), Rulesets(listener, memory, len(confinement.grants))
         self._handlers |= {**dict.fromkeys(seccomp.POLLS, polling.make), "epoll_ctl": polling.add}
         self._handlers |= zip(seccomp.RULESETS, (rulesets.make, rulesets.add, rulesets.restrict), strict=True)
@@ -62,7 +62,12 @@ class Desk:
         scheduling = Scheduling(listener)
         self._handlers |= {"sched_setscheduler": scheduling.policy, "sched_setparam": scheduling.priority}
         writable = writable or Writable(confinement.grants, confinement.boundary)
-        attributes = Attributes(listener, Paths(listener, writable))
+        paths = Paths(listener, writable)
+        attributes = Attributes(listener, paths)
+        self._instances = Instances()
+        readable = Readable(confinement.grants, confinement.boundary)
+        watching = Watching(listener, memory, self._instances, paths, readable)
+        self._handlers |= {**dict.fromkeys(seccomp.WATCHES, watching.make), seccomp.ADD_WATCH: watching.add}
         self._handlers |= {call: getattr(attributes, name) for call, name in CALLS.items()}
         buffers = Buffers(memory)
         sockets, ports = Sockets(listener, buffers, self._unwatch), Ports(confinement, locks)
@@ -85,9 +90,8 @@ class Desk:
 
     def patience(self) -> float | None:
         """Seconds; None while nothing is pending."""
-        return min(
-            (one for one in (self._connecting.patience(), self.denials.patience()) if one is not None), default=None
-        )
+        waits = self._connecting.patience(), self.denials.patience(), self._instances.patience()
+        return min((one for one in waits if one is not None), default=None)
 
     def serve(self) -> None:
         """Answers what waits now."""
@@ -100,6 +104,7 @@ class Desk:
             else:  # no process is left that could ask
                 self._ready.unregister(fd)
         self._connecting.look()
+        self._instances.look()
 
     def told(self, *, all_of_them: bool = False) -> Iterator[Denials]:
         """Refusals that are due to be told."""

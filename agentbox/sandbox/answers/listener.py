@@ -84,10 +84,12 @@ class Listener:
         """The kernel runs the call. Only for what its registers decide alone: memory can be changed by a second thread."""
         self._send(_ANSWER.pack(notice.id, 0, 0, _CONTINUE))
 
-    def give(self, notice: Notice, fd: int, *, cloexec: bool) -> None:
-        """The thread gets that open file at a number of its own, which is what its call returns. Raises OSError (EMFILE)."""
+    def give(self, notice: Notice, fd: int, *, cloexec: bool) -> int | None:
+        """The thread gets that open file at a number of its own, which is what its call returns; None where it is gone. Raises
+        OSError (EMFILE)."""
         with suppress(FileNotFoundError):
-            self._control(_ADD, _GIVE.pack(notice.id, _AND_SEND, fd, 0, os.O_CLOEXEC if cloexec else 0))
+            return self._control(_ADD, _GIVE.pack(notice.id, _AND_SEND, fd, 0, os.O_CLOEXEC if cloexec else 0))
+        return None
 
     def add(self, notice: Notice, fd: int, *, cloexec: bool) -> int:
         """As `give`, and the call goes on waiting: the number. Raises OSError."""

@@ -1,4 +1,4 @@
-"""From a path in an agent's memory to a descriptor of what it names now, and whether the agent may write there.
+"""From a path in an agent's memory to a descriptor of what it names now, and whether the agent may read or write there.
 
 What is checked is the descriptor that is used afterwards: a link or folder that changes meanwhile changes nothing. Numbers:
 linux/openat2.h, linux/fcntl.h.
@@ -7,8 +7,10 @@ linux/openat2.h, linux/fcntl.h.
 import errno
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import Final
 
 from agentbox.sandbox.answers.listener import Listener, Notice
@@ -23,27 +25,59 @@ _LONGEST: Final = 4096  # PATH_MAX
 _DESCRIPTOR: Final = re.compile(rb"/proc/(?:self|thread-self)/fd/([0-9]{1,9})")  # how libraries name one of their own
 
 
-class Writable:
-    """Where `grants` of an agent let it write: there attributes may be changed. They are opened as its rules are, within the
-    same `boundary`."""
+class Places:
+    """Where `grants` lead. They are opened as an agent's rules are, within the same `boundary`."""
 
     def __init__(self, grants: Iterable[Grant], boundary: Boundary = UNBOUNDED) -> None:
-        # A device is nobody's to change, though all may write to it.
-        writable = [
-            grant for grant in grants if ("w" in grant.letters and "d" not in grant.letters) or grant.path == "/"
-        ]
         found: dict[bytes, bool] = {}
         with Opener(boundary) as opener:
-            for grant in writable:
+            for grant in grants:
                 with suppress(OSError):  # it granted nothing either
                     place = os.fsencode(opener.open(grant.path).path)
                     found[place] = found.get(place, False) or grant.below
         self._folders = tuple(place.rstrip(b"/") + b"/" for place, below in found.items() if below)
-        self._files = frozenset(found)
+        self._single = frozenset(found)
 
     def holds(self, place: bytes) -> bool:
-        """Whether what the kernel names so lies there."""
-        return place in self._files or (place + b"/").startswith(self._folders)
+        """Whether what the kernel names so is one of them, or lies below."""
+        return place in self._single or self.below(place)
+
+    def below(self, place: bytes) -> bool:
+        """Whether it is, or lies in, one that is granted with all below."""
+        return (place + b"/").startswith(self._folders)
+
+
+class Writable(Places):
+    """Where they let an agent write: there attributes may be changed."""
+
+    def __init__(self, grants: Iterable[Grant], boundary: Boundary = UNBOUNDED) -> None:
+        # A device is nobody's to change, though all may write to it.
+        super().__init__(
+            (one for one in grants if ("w" in one.letters and "d" not in one.letters) or one.path == "/"), boundary
+        )
+
+
+class Readable:
+    """What they let an agent read: files, and the names in folders. Nothing is opened before somebody asks."""
+
+    def __init__(self, grants: tuple[Grant, ...], boundary: Boundary = UNBOUNDED) -> None:
+        self._grants, self._boundary = grants, boundary
+
+    @cached_property
+    def _files(self) -> Places:
+        return Places((one for one in self._grants if "r" in one.letters), self._boundary)
+
+    @cached_property
+    def _listed(self) -> Places:
+        return Places((one for one in self._grants if "l" in one.letters), self._boundary)
+
+    def holds(self, descriptor: int) -> bool:
+        """Of what it is open on, as the kernel names it at this moment. A folder that is granted without what lies in it is not
+        listed."""
+        place = place_of(descriptor)
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            return self._listed.below(place)
+        return self._files.holds(place)
 
 
 class Paths:

@@ -8,6 +8,7 @@ import os
 import struct
 from typing import Final
 
+from agentbox.sandbox import tree
 from agentbox.sandbox.answers.denials import Denied
 from agentbox.sandbox.answers.listener import Listener, Notice
 
@@ -35,15 +36,9 @@ class Scheduling:
         wanted = _PRIORITY.unpack(self._listener.read_whole(notice, notice.arguments[at], _PRIORITY.size))[0]
         try:
             now = os.sched_getscheduler(thread) & ~_RESET_ON_FORK, os.sched_getparam(thread).sched_priority
-            own = _process_of(thread) == _process_of(notice.pid)
+            own = tree.process_of(thread) == tree.process_of(notice.pid)
         except OSError as error:
             raise Denied(_REFUSED, notice.call) from error
         if not own or now != (now[0] if policy is None else policy, wanted):
             raise Denied(_REFUSED, notice.call)
         return 0
-
-
-def _process_of(thread: int) -> bytes:
-    """The line of its /proc that names the process. Raises OSError when there is no such thread."""
-    with open(f"/proc/{thread}/status", "rb") as status:  # noqa: PTH123 - few imports
-        return next((line for line in status if line.startswith(b"Tgid:")), b"")

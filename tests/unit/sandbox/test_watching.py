@@ -1,15 +1,21 @@
-"""Events that nobody reads are memory that the kernel keeps for an agent: its inotify instances have a most."""
+"""inotify: events that nobody reads are memory that the kernel keeps, so instances have a most; what may not be read is not
+watched."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from agentbox.sandbox.answers.watching import INSTANCE, LEAST
 from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.landlock import Grant
 from agentbox.testing.confined import EVERYWHERE, answer
+from agentbox.testing.until import until
 
 MIB = 1 << 20
 FREE = Confinement(grants=(EVERYWHERE,))
 FLOOD = """
-import array, ctypes, os, socket
+import array, ctypes, errno, os, select, socket, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
 def one(flags=0):
     made = libc.inotify_init1(flags)
@@ -23,9 +29,28 @@ def flood():
     return made, "passed"
 """
 
+SYSTEM = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc"))
+WATCH = f"""{FLOOD}
+CREATE, ONLYDIR, DONT_FOLLOW, MASK_CREATE, MASK_ADD, ONESHOT = 0x100, 1 << 24, 1 << 25, 1 << 28, 1 << 29, 1 << 31
+def watch(path, mask=CREATE, on=None):
+    path = os.fsencode(path) if isinstance(path, (str, os.PathLike)) else path
+    made = libc.inotify_add_watch(told if on is None else on, path, ctypes.c_uint32(mask))
+    return made if made > 0 else errno.errorcode[ctypes.get_errno()]
+def events(on=None):
+    try: data = os.read(told if on is None else on, 1 << 16)
+    except BlockingIOError: return []
+    found = []
+    while data:
+        number, mask, _, size = struct.unpack_from("iIII", data)
+        found.append([number, hex(mask), data[16 : 16 + size].rstrip(b"\\0").decode()])
+        data = data[16 + size :]
+    return found
+told = one(os.O_NONBLOCK)
+"""
+
 
 def flooded(script: str, memory: int) -> dict[str, object]:
-    return answer(f"import errno{FLOOD}{script}", FREE, memory=memory)
+    return answer(FLOOD + script, FREE, memory=memory)
 
 
 @pytest.mark.parametrize(("memory", "most"), [(16 * MIB, LEAST), (160 * MIB, 160 * MIB // 4 // INSTANCE)])
@@ -68,3 +93,120 @@ flags = bool(fcntl.fcntl(told, fcntl.F_GETFL) & os.O_NONBLOCK), bool(fcntl.fcntl
 said(told=b"made" in os.read(told, 1024), flags=flags, old=libc.inotify_init() >= 0, why=why)
 """, 160 * MIB)  # fmt: skip
     assert found == {"told": True, "flags": [True, True], "old": True, "why": "EINVAL"}
+
+
+def test_what_may_not_be_read_is_not_watched(tmp_path: Path) -> None:
+    """By path, `..`, links, descriptors; a folder of which only names that one knows are granted, and one without what lies in
+    it. Names of what others make there would be told."""
+    for name in ("mine", "closed", "unlisted", "bare"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("text")
+    (tmp_path / "mine/out").symlink_to(tmp_path / "closed")
+    (tmp_path / "single").write_text("text")
+    grants = (
+        Grant(str(tmp_path / "mine"), "rlwm"), Grant(str(tmp_path / "unlisted"), "rwm"),
+        Grant(str(tmp_path / "bare"), "rlw", below=False), Grant(str(tmp_path / "single"), "r", below=False),
+    )  # fmt: skip
+    found = answer(
+        WATCH + """
+top = sys.argv[1]
+os.chdir(top + "/mine")
+place = os.open(top + "/closed", os.O_PATH)
+paths = {
+    "closed": top + "/closed", "file": top + "/closed/file", "above": top, "dots": "../closed", "link": "out",
+    "through": "out/file", "held": f"/proc/self/fd/{place}", "unlisted": top + "/unlisted", "bare": top + "/bare",
+    "root": "/", "ours": ".", "own": "file", "named": top + "/unlisted/file", "single": top + "/single",
+    "itself": ("out", CREATE | DONT_FOLLOW), "none": "none",
+}
+said(**{name: watch(*path) if isinstance(path, tuple) else watch(path) for name, path in paths.items()})
+""",
+        Confinement(grants=(*SYSTEM, *grants)), str(tmp_path), memory=160 * MIB,
+    )  # fmt: skip
+    allowed = {"ours": 1, "own": 2, "named": 3, "single": 4, "itself": 5, "none": "ENOENT"}
+    assert {name: found.pop(name) for name in allowed} == allowed
+    assert set(found.values()) == {"EACCES"}, found
+
+
+def test_a_watch_is_the_kernels(tmp_path: Path) -> None:
+    """Masks mean what they mean, and errors are the usual ones."""
+    found = answer(
+        WATCH + """
+os.chdir(sys.argv[1])
+os.mkdir("folder"); os.symlink("folder", "link"); open("file", "w").close()
+reading, writing = os.pipe()
+words = dict(
+    first=watch("folder"), again=watch(b"./folder/"), link=watch("link"), itself=watch("link", CREATE | DONT_FOLLOW),
+    only=watch("file", CREATE | ONLYDIR), anew=watch("folder", CREATE | MASK_CREATE),
+    both=watch("folder", CREATE | MASK_CREATE | MASK_ADD), nothing=watch("folder", 0), empty=watch(b""),
+    bad=watch(ctypes.c_void_p(8)), long=watch("x" * 5000), closed=watch("folder", on=999), pipe=watch("folder", on=reading),
+)
+open("folder/made", "w").close()
+once = watch("folder", 0x200 | MASK_ADD | ONESHOT)
+os.unlink("folder/made"); open("folder/more", "w").close()
+said(words=words, once=once, events=events(), removed=libc.inotify_rm_watch(told, words["itself"]))
+""",
+        FREE, str(tmp_path), memory=160 * MIB,
+    )  # fmt: skip
+    assert found == {
+        "words": {
+            "first": 1, "again": 1, "link": 1, "itself": 2, "only": "ENOTDIR", "anew": "EEXIST", "both": "EINVAL",
+            "nothing": "EINVAL", "empty": "ENOENT", "bad": "EFAULT", "long": "ENAMETOOLONG", "closed": "EBADF",
+            "pipe": "EINVAL",
+        },
+        "once": 1, "events": [[1, "0x100", "made"], [1, "0x200", "made"], [1, "0x8000", ""]], "removed": 0,
+    }  # fmt: skip
+
+
+def test_a_watch_goes_to_its_own_instance(tmp_path: Path) -> None:
+    """Where the instance was copied, sent, inherited, and its first number taken by another; in another thread."""
+    found = answer(
+        WATCH + """
+import threading
+os.chdir(sys.argv[1])
+names = [f"folder{number}" for number in range(6)]
+for name in names: os.mkdir(name)
+other, third = one(os.O_NONBLOCK), one(os.O_NONBLOCK)
+copy = os.dup(other)
+os.close(other)
+fresh = one(os.O_NONBLOCK)
+assert fresh == other
+near, far = socket.socketpair()
+socket.send_fds(near, [b"x"], [third])
+os.close(third)
+sent = socket.recv_fds(far, 1, 1)[1][0]
+watch(names[0]); watch(names[1], on=copy); watch(names[2], on=sent); watch(names[3], on=fresh)
+thread = threading.Thread(target=watch, args=(names[4],), kwargs={"on": copy})
+thread.start(); thread.join()
+if (child := os.fork()) == 0: watch(names[5], on=sent); os._exit(0)
+os.waitpid(child, 0)
+for name in names: open(name + "/" + name, "w").close()
+said(told=[[name for _, _, name in events(one)] for one in (told, copy, sent, fresh)])
+""",
+        FREE, str(tmp_path), memory=160 * MIB,
+    )  # fmt: skip
+    assert found == {"told": [["folder0"], ["folder1", "folder4"], ["folder2", "folder5"], ["folder3"]]}
+
+
+async def test_what_the_agent_closed_is_let_go(tmp_path: Path) -> None:
+    """The kernel has so many instances for all of a user: the reaper's own are gone soon, also where no other is made."""
+    script = """
+kept, gone = one(), one()
+os.close(gone)
+open(sys.argv[1] + "/reaper", "w").write(str(os.getppid()))
+while not os.path.exists(sys.argv[1] + "/over"): select.select([], [], [], 0.02)
+said()
+"""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(answer, WATCH + script, FREE, str(tmp_path), memory=160 * MIB)
+        try:
+            pid = tmp_path / "reaper"
+            await until(lambda: pid.exists() and bool(pid.read_text()), "it has closed one")
+            # `told` and `kept`.
+            await until(lambda: instances(Path(f"/proc/{pid.read_text()}/fd")) == 2, "one is let go")
+        finally:
+            (tmp_path / "over").touch()
+        assert done.result() == {}
+
+
+def instances(folder: Path) -> int:
+    return sum(one.is_symlink() and one.readlink().name == "anon_inode:inotify" for one in folder.iterdir())
