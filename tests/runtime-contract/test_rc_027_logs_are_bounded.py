@@ -6,6 +6,7 @@ programs print goes to a file that nothing bounds, so only the container's stdou
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,13 +56,15 @@ def flood(box: Box, *logs: str) -> int:
     asked = 0
 
     def printed() -> bool:
-        nonlocal asked
-        answer = box.get("/ready")
-        assert answer.status == 200, answer.body
-        asked += 1
         return all(box.run(["test", "-e", f"/workspace/noise-{log}-done"]).code == 0 for log in logs)
 
-    wait_for(printed, 90, "200 MB printed")
+    with ThreadPoolExecutor(1) as beside:
+        waiting = beside.submit(wait_for, printed, 90, "200 MB printed")
+        while not waiting.done():
+            answer = box.get("/ready")
+            assert answer.status == 200, answer.body
+            asked += 1
+        waiting.result()
     return asked
 
 
