@@ -179,12 +179,12 @@ def test_nobody_is_walked_while_nothing_is_written(lab: Lab, tmp_path: Path) -> 
     assert one.due(time.monotonic(), slow=15)
 
 
-def test_below_the_floor_all_are_stopped_first(tmp_path: Path) -> None:
+def test_below_the_floor_all_are_stopped_first(quiet: Path) -> None:
     """Stop, the walk of everyone, and go: only who wrote is ended. Not again until more vanished, so that a full disk is no end of all work."""
     lab = Lab(floor=EVERYTHING)
-    lab.watch(tmp_path / "beside", BESIDE)
-    lab.watch(tmp_path / "one")
-    (tmp_path / "one/tmp/x").write_bytes(os.urandom(9 * MIB))
+    lab.watch(quiet / "beside", BESIDE)
+    lab.watch(quiet / "one")
+    (quiet / "one/tmp/x").write_bytes(os.urandom(9 * MIB))
     words = [word for word in lab.said() if "peaks" not in word]
     assert [next(iter(word.keys() - {"reaper"})) for word in words] == ["freeze", "breach", "freeze"]
     assert [word["reaper"] for word in words if "breach" in word] == [REAPER]
@@ -192,23 +192,23 @@ def test_below_the_floor_all_are_stopped_first(tmp_path: Path) -> None:
     assert lab.said() == []
 
 
-def test_no_sum_of_agents_takes_the_reserve_of_the_disk(tmp_path: Path) -> None:
+def test_no_sum_of_agents_takes_the_reserve_of_the_disk(quiet: Path) -> None:
     """Each keeps to its own cap and all together leave the box nothing: the one that holds most ends, and one that holds
     little never does. Not again until more vanished."""
     lab = Lab(floor=EVERYTHING, reserve=EVERYTHING)
-    lab.watch(tmp_path / "beside", BESIDE)
-    lab.watch(tmp_path / "one")
+    lab.watch(quiet / "beside", BESIDE)
+    lab.watch(quiet / "one")
     for name, tmp, branch in (("one", 7, 12), ("beside", 5, 12)):
-        (tmp_path / name / "tmp/x").write_bytes(os.urandom(tmp * MIB))
-        (tmp_path / name / "x").write_bytes(os.urandom(branch * MIB))
+        (quiet / name / "tmp/x").write_bytes(os.urandom(tmp * MIB))
+        (quiet / name / "x").write_bytes(os.urandom(branch * MIB))
     words = [word for word in lab.said() if "peaks" not in word and "warning" not in word]
     ended = [(word["reaper"], word["breach"]["limit"]) for word in words if "breach" in word]
     assert ended == [(REAPER, "free_reserve")]
     assert [word["freeze"] for word in words if "freeze" in word] == [True, False]
     assert lab.said() == []
     small = Lab(floor=EVERYTHING, reserve=EVERYTHING)
-    small.watch(tmp_path / "small")
-    (tmp_path / "small/tmp/x").write_bytes(os.urandom(MIB))
+    small.watch(quiet / "small")
+    (quiet / "small/tmp/x").write_bytes(os.urandom(MIB))
     assert not [word for word in small.said() if "breach" in word]
 
 
