@@ -26,7 +26,7 @@ FINAL: frozenset[AgentState] = frozenset({"exited", "failed", "lost"})
 
 @dataclass(kw_only=True)
 class Entry:
-    """Mutable: the life of the agent writes it, everything else reads it. All of it is kept in agents.db."""
+    """Mutable: the life of the agent writes it, everything else reads it. All of it but `ending` is kept in agents.db."""
 
     agent_id: str
     spec: AgentSpec
@@ -49,6 +49,9 @@ class Entry:
     restarts: list[float] = field(default_factory=list)  # Unix seconds
     restart_count: int = 0
     exit: ExitRecord | None = None
+    ending: bool = (
+        False  # the exit is in the stream not yet: a host that dies now tells another, so nobody sees this one
+    )
     isolation: Mapping[str, Any] = field(default_factory=dict)
     denials: dict[str, dict[str, int]] = field(default_factory=dict)  # layer -> rule -> how often
     quiet: dict[str, dict[str, int]] = field(default_factory=dict)  # of those the benign ones, which are no events
@@ -74,7 +77,7 @@ class Entry:
         """What callers see; `whole` with what it holds."""
         return AgentInfo(
             handle=self.handle, spec=self.spec, state=self.state, pid=self.pid, started_at=self.started_at, state_id=self.state_id,
-            session_id=self.session_id, restarts=self.restart_count, exit=self.exit, isolation=self.isolation,
+            session_id=self.session_id, restarts=self.restart_count, exit=None if self.ending else self.exit, isolation=self.isolation,
             denials={layer: dict(rules) for layer, rules in self.denials.items()},
             limits=self.use(),
             policy={"profile": self.spec.profile, **self.holding.shown(time.time())} if whole else {},

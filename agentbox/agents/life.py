@@ -186,6 +186,7 @@ class Life:
             self._tell("state", {"state": "unkept", "bytes": self._unkept})
             self._unkept = 0
         self.entry.pid = None
+        self.entry.ending = True
         self.entry.exit = exits.exit_record(ended, stop_requested=self.entry.stop_requested)
         self._limits.end(ended.breach, timeout=ended.cause == "timeout")
 
@@ -254,6 +255,7 @@ class Life:
         told: dict[str, Any] = {"state": entry.state} if wait is None else {"state": "backoff", "seconds": wait}
         self._tell("state", told)
         self._tell("exit", end.to_wire())
+        entry.ending = False
         event = "agent.lost" if end.reason == "lost" else "agent.exited"
         happened, self._happened = self._happened, []
         over = self._happening(event, exit=end.to_wire(), state=entry.state, quiet=deepcopy(entry.quiet))

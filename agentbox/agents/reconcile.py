@@ -1,5 +1,6 @@
 """At the start of agent-host: what a killed one left behind is ended before anything is answered."""
 
+import json
 import secrets
 import time
 from collections.abc import Iterable
@@ -7,9 +8,14 @@ from collections.abc import Iterable
 import structlog
 
 from agentbox import kernel
+from agentbox.adapters.errors import AdapterError
+from agentbox.adapters.orchestrator.contract import ExitRecord
 from agentbox.agents import exits, home
 from agentbox.agents.config import HostConfig
+from agentbox.agents.entry import Entry
 from agentbox.agents.store import Store
+from agentbox.agents.streams.log import StreamLog
+from agentbox.agents.streams.reader import Reader
 from agentbox.agents.table import Table
 from agentbox.sandbox import leftovers, tree
 from agentbox.settings import Paths
@@ -62,16 +68,27 @@ def end_folders(table: Table, config: HostConfig) -> None:
 
 
 def settle(table: Table) -> None:
-    """Rows of agents that were alive become `lost`; then their restart policy applies, but not to one of whose ancestors the row
-    is damaged: what it may do is not known."""
+    """Agents that were alive have the end that readers of their stream were told, else become `lost`; then their restart policy
+    applies, but not to one of whose ancestors the row is damaged: what it may do is not known."""
     for entry in list(table.entries.values()):
         if entry.over:
             continue
         entry.pid = None
         if entry.state != "backoff" or entry.exit is None:
-            entry.exit = exits.lost()
+            entry.exit = _told(table.streams[entry.agent_id], entry) or exits.lost()
         entry.stop_requested = entry.stop_requested or not table.host.standings.has_family(entry)
         table.revive(entry)
+
+
+def _told(stream: StreamLog, entry: Entry) -> ExitRecord | None:
+    """The end of its last life, where the host died between telling and storing it."""
+    try:
+        items = Reader(stream, kinds=("exit",)).batch(stream.size + 1)
+        ends = [ExitRecord.from_wire(json.loads(one.data)) for one in items if one.generation == entry.generation]
+    except (OSError, ValueError, KeyError, TypeError, AdapterError) as error:
+        log.warning("what a stream says of an end is not read", agent_id=entry.agent_id, reason=str(error))
+        return None
+    return ends[-1] if ends else None
 
 
 def _strays(paths: Paths) -> Iterable[int]:
