@@ -51,12 +51,14 @@ class Dockerd:
         return asked.returncode == 0
 
     def kill(self) -> None:
-        """With its containerd, in vain for whose old process the next one would wait."""
+        """With its containerd, in vain for whose old process the next one would wait; and without the file that names that
+        process, since in a container whose first process reaps nobody it stays as a zombie, and passes for alive."""
         assert self.process is not None
         assert daemon_pid(self.host) == self.process.pid
         self.process.kill()
         self.process.wait(30)
         _end(_leftovers(self.folder, "containerd"))
+        (self.folder / "exec/containerd/containerd.pid").unlink(missing_ok=True)
 
     def stop(self) -> None:
         """Ends it and what it left."""
@@ -100,7 +102,7 @@ def dockerd() -> Iterator[Dockerd]:
     subprocess.run(["rm", "-rf", "--one-file-system", str(folder)], check=True)
 
 
-@pytest.mark.timed  # a second daemon that comes back beside the first, which other suites keep busy, takes minutes
+@pytest.mark.timed  # beside the first daemon, which other suites keep busy, a second one is slow
 def test_an_engine_that_dies_during_up(other: Desk, told: Told, dockerd: Dockerd, tmp_path: Path) -> None:
     """Killed while the box starts: exit 6, one sentence that names the daemon's address; started again, `up` works."""
     dockerd.start()
