@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from agentbox import __version__
 from agentbox.adapters.schema import Schemas
@@ -15,6 +15,9 @@ from agentbox.api.headers import REQUEST_ID
 from agentbox.routes import ROUTES, Route
 
 _POINTER = {"type": "string", "pattern": "^(/([^/~]|~[01])*)*$"}
+
+# RFC 9110 renamed these (15.5); Python says so from 3.13 on, and the page is one whatever Python writes it.
+_PHRASES: Final = {413: "Content Too Large", 416: "Range Not Satisfiable", 422: "Unprocessable Content"}
 
 
 def _operation_of(names: tuple[str, ...], member: str = "", schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -136,7 +139,7 @@ def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for status in route.statuses:
         found[str(status)] = {
-            "description": HTTPStatus(status).phrase, "headers": _headers(HEADERS.get((route.name, status), ())),
+            "description": _PHRASES.get(status) or HTTPStatus(status).phrase, "headers": _headers(HEADERS.get((route.name, status), ())),
             **_content(route, status, schemas),
         }  # fmt: skip
     found["default"] = {"$ref": "#/components/responses/Problem"}

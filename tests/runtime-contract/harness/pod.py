@@ -84,7 +84,11 @@ class Pod:
                 volume["secret"]["optional"] = False  # an optional one is never mounted
         for mount in spec["containers"][0]["volumeMounts"]:
             mount.pop("subPath", None)
-        spec["containers"][0].pop("ports")  # would be published on every address of this host
+        ports = spec["containers"][0].pop("ports")  # would be published on every address of this host
+        numbers = {one["name"]: one["containerPort"] for one in ports}
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):  # which Podman 5 looks up among the ports
+            asked = spec["containers"][0][probe]["httpGet"] = dict(spec["containers"][0][probe]["httpGet"])
+            asked["port"] = numbers[asked["port"]]
         profile = spec["securityContext"].pop("seccompProfile")  # read from the annotation of old releases only
         annotation = {
             "container.seccomp.security.alpha.kubernetes.io/agentbox": f"localhost/{profile['localhostProfile']}"

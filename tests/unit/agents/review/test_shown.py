@@ -9,7 +9,7 @@ import pytest
 from agentbox.agents.review.shown import diff, visible
 
 EMPTY = ("FILLER", "VARIATION SELECTOR", "GRAPHEME JOINER", "VOWEL INHERENT", "BRAILLE PATTERN BLANK", "NULL NOTEHEAD")
-INK = re.compile("(GAP|LINE)[ -]FILLER")  # what scribes draw
+INK = re.compile("(GAP|LINE|PUNCTUATION SPACE)[ -]FILLER")  # what scribes draw
 
 
 def test_every_character_that_shows_nothing_is_an_escape() -> None:
