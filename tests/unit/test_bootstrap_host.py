@@ -172,7 +172,7 @@ def test_a_certificate_that_is_not_trusted_is_named(checkout: Path, tmp_path: Pa
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        at = f"127.0.0.1:{server.server_port}"
+        at = f"localhost:{server.server_port}"  # pip 25 cannot ask a bare address for its certificate
         done = make(checkout, BARE | {"PIP_INDEX_URL": f"https://{at}/simple", "PIP_RETRIES": "0"})
         server.shutdown()
     der = ssl.PEM_cert_to_DER_cert(certificate.read_text())

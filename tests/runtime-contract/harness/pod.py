@@ -82,6 +82,7 @@ class Pod:
                 volume["hostPath"] = {"path": str(where), "type": "Directory"}
             if "secret" in volume:
                 volume["secret"]["optional"] = False  # an optional one is never mounted
+                volume["secret"]["defaultMode"] = 0o444  # `fsGroup`, by which the box's user reads it, is not known
         for mount in spec["containers"][0]["volumeMounts"]:
             mount.pop("subPath", None)
         ports = spec["containers"][0].pop("ports")  # would be published on every address of this host
