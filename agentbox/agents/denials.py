@@ -20,6 +20,7 @@ from agentbox.agents.denial_classes import Classes, DenialClass
 from agentbox.agents.denial_rates import EVENT_SECONDS, AgentRate
 from agentbox.agents.entry import Entry
 from agentbox.agents.store import Happening
+from agentbox.visible import visible
 
 LAYERS: Final = ("proxy", "gateway", "door", "spawn", "reaper")
 OTHER: Final = "other"
@@ -159,7 +160,7 @@ class Denials:
         if waiting := self._untold.get(key):
             waiting.count += count
             return
-        self._untold[key] = _Untold(profile, generation, count, _escaped(detail))
+        self._untold[key] = _Untold(profile, generation, count, visible(detail[:_DETAIL]))
         if key[0]:
             now = time.monotonic()
             self._rates.setdefault(key[0], AgentRate(now)).refused(key[4:], now)
@@ -242,7 +243,3 @@ def _table(refused: list[tuple[Key, _Untold]]) -> Happening:
     whole = replace(untold, count=sum(one.count for _, one in refused), detail="")
     event = _event((*first[:4], OTHER, OTHER, kind), whole)
     return replace(event, data={**event.data, "table": rows})
-
-
-def _escaped(text: str) -> str:
-    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text[:_DETAIL])

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from agentbox.visible import visible
+
 BOOT: Final = "boot"
 _STAGE: Final = "agentbox.stage"
 _COMMON: Final = {"level", "time", "event", "boot_id", "plan_digest", "image_ref", "seq", _STAGE}
@@ -51,12 +53,12 @@ class Line:
     def for_people(self, *, color: bool) -> str:
         """One line of text."""
         if self.entry is None:
-            return plain(self.raw)
+            return visible(self.raw)
         level = str(self.entry.get("level", ""))
         names = _COMMON if _STAGE in self.entry else {*_COMMON, "program"}
         rest = " ".join(f"{name}={_short(value)}" for name, value in sorted(self.entry.items()) if name not in names)
         moment = str(self.entry.get("time", ""))[11:23]
-        text = plain(f"{moment:<12} {level:<7} {self.source:<14} {self.entry.get('event', '')} {rest}".rstrip())
+        text = visible(f"{moment:<12} {level:<7} {self.source:<14} {self.entry.get('event', '')} {rest}".rstrip())
         return f"\x1b[{_COLORS[level]}m{text}\x1b[0m" if color and level in _COLORS else text
 
 
@@ -67,11 +69,6 @@ def moment_of(text: str, now: datetime | None = None) -> datetime:
         return (now or datetime.now(UTC)) - timedelta(seconds=ago)
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-def plain(text: str) -> str:
-    """The text with what is not printable shown as escapes."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _short(value: object) -> str:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agentbox.cli.logview import plain
 from agentbox.cli.streams import draws
+from agentbox.visible import visible
 
 if TYPE_CHECKING:
     from agentbox.errors import AgentboxError
@@ -29,7 +29,7 @@ class Output:
     def line(self, text: str = "") -> None:
         """One line of the result, for people; nothing with `--json`. It may hold an agent's text: what a terminal would obey,
         and what would begin another line, is shown as an escape."""
-        self.raw(plain(text))
+        self.raw(visible(text))
 
     def block(self, text: str) -> None:
         """The same of several lines, where an agent's text can begin none: JSON, or a sentence of ours a line."""
@@ -118,7 +118,7 @@ class Output:
 
 
 def _lines(text: str) -> str:
-    return "\n".join(map(plain, text.split("\n")))
+    return "\n".join(map(visible, text.split("\n")))
 
 
 def counted(number: int, noun: str) -> str:

@@ -6,13 +6,16 @@ import re
 import sys
 from typing import Final, TextIO
 
-from agentbox.cli.logview import plain
 from agentbox.cli.streams import draws
+from agentbox.visible import visible
 
 # Colours (SGR) and erasing what is left of a line (EL), ECMA-48 8.3.117 and 8.3.41: programs that know no terminal use both.
-_TAKEN: Final = re.compile(r"(\x1b\[[0-9;:]{0,64}[mK]|[\n\r\t])")
+# A symbol may ask for its coloured form (U+FE0F), once.
+_TAKEN: Final = re.compile(
+    r"(\x1b\[[0-9;:]{0,64}[mK]|[\n\r\t]|(?<=[\u2122-\u27bf\u2900-\u2bff\U0001f000-\U0001faff])\ufe0f)"
+)
 _BEGUN: Final = re.compile(r"\x1b(\[[0-9;:]{0,64})?\Z")
-_BLANKS: Final = "\n\r\t"
+_ALWAYS: Final = "\n\r\t\ufe0f"
 _AS_BEFORE: Final = "\x1b[0m"
 _RESETS: Final = re.compile(r"\x1b\[0*m")
 _MOST_COLORS: Final = 256  # characters of what was set and not reset; beyond, it begins anew
@@ -51,7 +54,7 @@ class Shown:
             return
         pieces = _TAKEN.split(text)  # those at odd places are what is taken
         shown = "".join(
-            piece if at % 2 and (self._draws or piece in _BLANKS) else plain(piece) for at, piece in enumerate(pieces)
+            piece if at % 2 and (self._draws or piece in _ALWAYS) else visible(piece) for at, piece in enumerate(pieces)
         )
         if self._draws:
             before, self._colors = self._colors, _left(self._colors, pieces[1::2])

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from agentbox.telegram.chat import LONGEST
+from agentbox.visible import is_visible
 
 _SHOWN = 300  # characters of what an event says of itself
 
@@ -14,7 +15,7 @@ def line(event: Mapping[str, Any]) -> str:
     who = data.get("name") or event.get("agent_id") or event.get("source") or "?"
     what = str(event["type"]).removeprefix("agent.").replace(".", " ")
     said = f"{str(event['ts'])[11:19]} {who} {what}{_ending(data)}"
-    return "".join(letter if letter.isprintable() else " " for letter in said)
+    return "".join(letter if is_visible(letter) else " " for letter in said)
 
 
 def _ending(data: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, Self, get_args
 
 from agentbox import clock
-from agentbox.agents.review.shown import visible
+from agentbox.visible import visible
 
 State = Literal["waiting", "approved", "denied", "used"]
 KINDS: Final = ("tool", "host", "spawn")

@@ -26,13 +26,13 @@ from agentbox.agents.review import branch, journal, listing, pages
 from agentbox.agents.review.branch import WORK, Branch, Told
 from agentbox.agents.review.change import Review
 from agentbox.agents.review.compare import compare
-from agentbox.agents.review.shown import visible
 from agentbox.agents.review.taking import Conflicts, Taker
 from agentbox.agents.store import Happening
 from agentbox.manifest.profiles import UNRESTRICTED
 from agentbox.sandbox.opening import Boundary
 from agentbox.settings import Paths
 from agentbox.supervision.files import read_json, replace
+from agentbox.visible import visible
 
 log = structlog.get_logger()
 SEALED: Final = "sealed"

@@ -1,7 +1,9 @@
-"""An agent's text as a person may see it: nothing that a terminal or page would obey, and diffs within bounds."""
+"""Diffs of an agent's text, within bounds, of which every character is visible."""
 
 from collections.abc import Iterator
 from typing import Final
+
+from agentbox.visible import visible
 
 CONTEXT: Final = 3  # lines around a change
 MOST_BYTES: Final = 512 << 10  # of each version; beyond that no lines are compared
@@ -9,23 +11,7 @@ MOST_LINES: Final = 20_000
 MOST_EDITS: Final = 300  # beyond that what differs is shown as one piece: comparing costs edits x lines
 _LOOKED_AT: Final = 8 << 10
 
-# Letters, marks and symbols that Python calls printable and that show nothing: what is default-ignorable (Unicode, UAX 44), and
-# the blank pattern of Braille. An identifier may consist of them, and any bytes may be spelled in selectors of variants.
-_BLANK: Final = frozenset(
-    chr(number)
-    for first, last in (
-        *((0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800), (0x3164, 0x3164)),
-        *((0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0x16FE4, 0x16FE4), (0x1D159, 0x1D159), (0xE0100, 0xE01EF)),
-    )
-    for number in range(first, last + 1)
-)
-
 Edit = tuple[int, int, int, int]  # lines [a, b) of the old become lines [c, d) of the new
-
-
-def visible(text: str, *, tabs: bool = False) -> str:
-    """Control, bidirectional, invisible and private characters as escapes; bytes that are no text as \\xNN."""
-    return "".join(c if (c.isprintable() and c not in _BLANK) or (tabs and c == "\t") else _escaped(c) for c in text)
 
 
 def is_binary(data: bytes) -> bool:
@@ -140,10 +126,3 @@ def _lines(data: bytes) -> list[str]:
     text = data.decode("utf-8", "surrogateescape")
     lines = text.split("\n")
     return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
-
-
-def _escaped(character: str) -> str:
-    number = ord(character)
-    if 0xDC80 <= number <= 0xDCFF:
-        return f"\\x{number - 0xDC00:02x}"
-    return character.encode("unicode_escape", "backslashreplace").decode("ascii")

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentbox.cli.context import Cli
-from agentbox.cli.logview import plain
 from agentbox.cli.terminal import Output
 from agentbox.errors import ExitCode
+from agentbox.visible import visible
 
 if TYPE_CHECKING:
     from agentbox.client import Agent
@@ -43,7 +43,7 @@ def list_agents(cli: Cli, state: str | None, name: str | None) -> None:
     for agent in found:
         spec = agent.spec
         line = f"{agent.agent_id}  {agent.state:<9} {agent.generation:>3}  {spec['profile']:<12} {spec['name']:<16}"
-        cli.out.line(f"{plain(line)} {plain(' '.join(spec['argv']))[:60]}".rstrip())
+        cli.out.line(f"{visible(line)} {visible(' '.join(spec['argv']))[:60]}".rstrip())
 
 
 @command.command()
@@ -146,7 +146,7 @@ def _feed(attached: Attached) -> None:
             attached.send(data)
         attached.close_stdin()
     except AgentboxError as error:
-        print(plain(f"agentbox: {error.message}"), file=sys.stderr, flush=True)
+        print(visible(f"agentbox: {error.message}"), file=sys.stderr, flush=True)
 
 
 def _show(cli: Cli, agent: Agent) -> None:
@@ -161,7 +161,7 @@ def _show(cli: Cli, agent: Agent) -> None:
     }  # fmt: skip
     for name, value in facts.items():
         if value != "":
-            cli.out.line(f"{name:<10} {plain(str(value))}")
+            cli.out.line(f"{name:<10} {visible(str(value))}")
     for row in _rows(agent):
         cli.out.line(_grant(row))
 
@@ -182,7 +182,7 @@ def _grant(row: Mapping[str, Any]) -> str:
         *row["patterns"],
         *bounds,
     )
-    return plain("  ".join(words))
+    return visible("  ".join(words))
 
 
 def _used(budget: Mapping[str, Any]) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from agentbox.cli.context import Cli
-from agentbox.cli.logview import plain
 from agentbox.errors import AgentboxError, ExitCode
+from agentbox.visible import visible
 
 _SHOWN = (
     "id",
@@ -41,7 +41,7 @@ def list_(cli: Cli) -> None:
     cli.out.document(list(found))
     for one in found:
         cli.out.line(
-            f"{one['id']}  {one['state']:<8}  {plain(one['name'])[:40]}  {one['kind']} {plain(one['value'])[:80]}"
+            f"{one['id']}  {one['state']:<8}  {visible(one['name'])[:40]}  {one['kind']} {visible(one['value'])[:80]}"
         )
 
 
@@ -88,4 +88,4 @@ def _show(cli: Cli, one: Mapping[str, Any]) -> None:
     cli.out.document(one)
     for name in _SHOWN:
         if one[name]:
-            cli.out.line(f"{name:<11} {plain(str(one[name]))}")
+            cli.out.line(f"{name:<11} {visible(str(one[name]))}")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentbox.cli.context import Cli
-from agentbox.cli.logview import plain
 from agentbox.errors import AgentboxError, ExitCode
+from agentbox.visible import visible
 
 if TYPE_CHECKING:
     from agentbox.adapters.events.contract import Event
@@ -175,7 +175,7 @@ def export(cli: Cli, directory: Path | None, form: str, since: int, types: tuple
         if wanted.matches(event):
             line = rfc8785.dumps(event.to_wire()) if form == "jsonl" else canonical_json(cloud_event(event))
             text = line.decode()
-            print(plain(text) if sys.stdout.isatty() else text)
+            print(visible(text) if sys.stdout.isatty() else text)
 
 
 def _of_box(cli: Cli, since: int) -> Iterator[Event]:

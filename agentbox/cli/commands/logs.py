@@ -10,12 +10,13 @@ from itertools import islice
 import click
 
 from agentbox.cli.context import Cli
-from agentbox.cli.logview import BOOT, Line, moment_of, plain
+from agentbox.cli.logview import BOOT, Line, moment_of
 from agentbox.cli.stages.image import plan_of
 from agentbox.cli.streams import draws
 from agentbox.engine.named import engine_named
 from agentbox.engine.state import BoxRecord
 from agentbox.errors import AgentboxError, ExitCode
+from agentbox.visible import visible
 
 
 @click.command(name="logs")
@@ -37,7 +38,7 @@ def command(cli: Cli, program: str | None, follow: bool, since: str | None, line
     _known(cli, program)
     try:
         for line in _chosen(record, program, moment, lines, follow=follow):
-            as_it_came = line.raw if not sys.stdout.isatty() else plain(line.raw)
+            as_it_came = line.raw if not sys.stdout.isatty() else visible(line.raw)
             click.echo(as_it_came if cli.json else line.for_people(color=cli.color and draws(sys.stdout)))
     except KeyboardInterrupt:
         if not follow:

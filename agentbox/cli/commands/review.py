@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from agentbox.cli.context import Cli
-from agentbox.cli.logview import plain
 from agentbox.cli.output import Output, counted
 from agentbox.errors import AgentboxError, ExitCode
+from agentbox.visible import visible
 
 _COLORS = {"+": "32", "-": "31", "@": "36"}
 _KINDS = ("added", "modified", "deleted")
@@ -32,7 +32,7 @@ def list_(cli: Cli) -> None:
         found = client.reviews.list()
     cli.out.document(list(found))
     for one in found:
-        cli.out.line(f"{one['agent_id']}  {one['sealed_at'][:19]}  {plain(one['name'])[:40]}  {_counts(one)}")
+        cli.out.line(f"{one['agent_id']}  {one['sealed_at'][:19]}  {visible(one['name'])[:40]}  {_counts(one)}")
 
 
 @command.command()
@@ -75,7 +75,7 @@ def commit(cli: Cli, digest: str | None, agent_id: str) -> int:
             cli.out.document(error.problem)
             cli.out.error(f"agentbox: {error.message}")
             for path, why in error.problem["conflicts"].items():
-                cli.out.line(f"{plain(path)}: {plain(why)}")
+                cli.out.line(f"{visible(path)}: {visible(why)}")
             return ExitCode.BAD
     cli.out.document(done)
     cli.out.line(f"{counted(done['changed'], 'file')} changed in the workspace")
@@ -105,11 +105,11 @@ def _counts(one: Mapping[str, Any]) -> str:
 
 def _head(out: Output, page: Mapping[str, Any]) -> None:
     summary = page["summary"]
-    out.line(f"agent {summary['agent_id']} ({plain(summary['name'])}), {summary['sealed_at'][:19]}")
+    out.line(f"agent {summary['agent_id']} ({visible(summary['name'])}), {summary['sealed_at'][:19]}")
     out.line(f"digest {summary['digest']}")
     out.line(_counts(summary))
     for one in page["left_out"]:
-        out.line(f"not taken: {plain(one['path'])}: {plain(one['why'])}")
+        out.line(f"not taken: {visible(one['path'])}: {visible(one['why'])}")
     if more := summary["left_out"] - len(page["left_out"]):
         out.line(f"not taken: {more} more")
 
@@ -117,8 +117,8 @@ def _head(out: Output, page: Mapping[str, Any]) -> None:
 def _show(out: Output, change: Mapping[str, Any], *, diff: bool) -> None:
     mark = "!" if change["runs"] else " "
     said = "; ".join([one for one in (change["runs"], *change["notes"]) if one])
-    out.line(f"{mark} {change['what']:<8} {plain(change['path'])}{f'  [{plain(said)}]' if said else ''}")
+    out.line(f"{mark} {change['what']:<8} {visible(change['path'])}{f'  [{visible(said)}]' if said else ''}")
     for line in change["diff"].splitlines() if diff else ():
-        text = "\t".join(map(plain, line.split("\t")))
+        text = visible(line, tabs=True)
         color = _COLORS.get(line[:1])
         out.raw(f"    \x1b[{color}m{text}\x1b[0m" if color and out.color and out.redrawable else f"    {text}")

@@ -9,8 +9,8 @@ import click
 
 from agentbox import clock
 from agentbox.cli.context import Cli
-from agentbox.cli.logview import plain
 from agentbox.cli.output import counted
+from agentbox.visible import visible
 
 
 @click.group(name="state")
@@ -33,7 +33,7 @@ def list_(cli: Cli, legacy: bool) -> None:
         found = client.states.list(legacy=True)[0] if legacy else list(every(client.states.list))
     cli.out.document([dict(one) for one in found])
     for one in found:
-        cli.out.line(plain(one["name"]) if legacy else _line(one))
+        cli.out.line(visible(one["name"]) if legacy else _line(one))
 
 
 @command.command()
@@ -45,7 +45,7 @@ def show(cli: Cli, name: str) -> None:
         found = client.states.get(name)
     cli.out.document(dict(found))
     cli.out.line(_line(found))
-    cli.out.line(f"holds {_holds(found['holds'])}; made by {plain(found['owner'])}")
+    cli.out.line(f"holds {_holds(found['holds'])}; made by {visible(found['owner'])}")
     for agent_id in found["agents"]:
         cli.out.line(f"used by {agent_id}")
 
@@ -59,7 +59,7 @@ def reset(cli: Cli, yes: bool, name: str) -> None:
     with cli.client() as client:
         if not yes:
             held = _holds(client.states.get(name)["holds"])
-            click.confirm(f"Remove {held} of {plain(name)}, for good?", abort=True, err=True)
+            click.confirm(f"Remove {held} of {visible(name)}, for good?", abort=True, err=True)
         gone = client.states.remove(name)
     cli.out.document(dict(gone))
     cli.out.line(f"removed {_holds(gone)}")
@@ -100,13 +100,13 @@ def adopt(cli: Cli, name: str, agent: str, source: str) -> None:
     with cli.client() as client:
         found = client.states.adopt(source, name or f"agents.{agent}")
     cli.out.document(dict(found))
-    cli.out.line(f"{plain(source)} is {plain(found['name'])} now: {_holds(found['holds'])}")
+    cli.out.line(f"{visible(source)} is {visible(found['name'])} now: {_holds(found['holds'])}")
 
 
 def _line(state: Mapping[str, Any]) -> str:
     used, name = clock.to_wire(clock.at(state["used"]))[:19], state["name"] or "-"
     lives = f"  {counted(len(state['agents']), 'agent')}" if state["agents"] else ""
-    return f"{state['state_id']}  {used}  {plain(name):<24} {plain(state['label'])[:40]}{lives}"
+    return f"{state['state_id']}  {used}  {visible(name):<24} {visible(state['label'])[:40]}{lives}"
 
 
 def _holds(holds: Mapping[str, Any]) -> str:

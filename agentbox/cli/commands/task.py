@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from agentbox.cli.context import Cli
-from agentbox.cli.logview import plain
 from agentbox.cli.terminal import Output
 from agentbox.errors import ExitCode
+from agentbox.visible import visible
 
 if TYPE_CHECKING:
     from agentbox.client import Task
@@ -69,7 +69,7 @@ def list_tasks(cli: Cli) -> None:
                 break
     cli.out.document([task.to_wire() for task in found])
     for task in found:
-        cli.out.line(f"{task.task_id}  {task.state:<10} {task.created_at}  {plain(' '.join(task.argv))[:80]}")
+        cli.out.line(f"{task.task_id}  {task.state:<10} {task.created_at}  {visible(' '.join(task.argv))[:80]}")
 
 
 @command.command()
@@ -118,4 +118,4 @@ def _show(cli: Cli, task: Task) -> None:
     cli.out.document(task.to_wire())
     for name, value in task.to_wire().items():
         if value not in (None, {}):
-            cli.out.line(f"{name:<11} {plain(' '.join(value) if isinstance(value, (list, tuple)) else str(value))}")
+            cli.out.line(f"{name:<11} {visible(' '.join(value) if isinstance(value, (list, tuple)) else str(value))}")

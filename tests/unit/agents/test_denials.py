@@ -116,7 +116,7 @@ async def test_details_are_escaped_and_cut(host: Host, ledger: Denials) -> None:
     known(host, "a")
     ledger.on_denied("a", "door", "x", 1, "\x1b[2J\u202e" + "y" * 500)
     (line,) = await events(host)
-    assert line["data"]["detail"].startswith("\\x1b[2J\\x202e")
+    assert line["data"]["detail"].startswith("\\x1b[2J\\u202e")
     assert "\x1b" not in line["data"]["detail"]
     assert len(line["data"]["detail"]) < 210
 

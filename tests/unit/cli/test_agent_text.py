@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
+from agentbox.cli.logview import Line
 from agentbox.cli.main import VERBS, cli
 from agentbox.cli.output import Output
 from agentbox.errors import AgentboxError
@@ -102,6 +103,17 @@ def test_a_line_stays_one_line_and_obeys_nothing(capsys: pytest.CaptureFixture[s
     assert said.out.splitlines()[0].startswith("subject \\x1b]52;c;")
     assert len(said.out.splitlines()) == 4
     assert len(said.err.splitlines()) == 3
+
+
+def test_text_that_shows_nothing_is_an_escape(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in a review: bytes may be spelled in it, and a line of the log is of the same printer."""
+    out = Output()
+    for write in (out.line, out.block, out.note, out.error):
+        write("a\u3164b\u2800c\ufe00d\U000e0100e")
+    said = capsys.readouterr()
+    shown = "a\\u3164b\\u2800c\\ufe00d\\U000e0100e"
+    assert (said.out + said.err).splitlines() == [shown] * 4
+    assert Line.of("\ufe00").for_people(color=False) == "\\ufe00"
 
 
 def test_json_obeys_nothing_either(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,7 @@ def test_a_valid_manifest_costs_few_imports() -> None:
     assert names == {
         "click", "agentbox.canonical", "agentbox.cli", "agentbox.engine", "agentbox.errors", "agentbox.features",
         "agentbox.limits", "agentbox.manifest", "agentbox.rules", "agentbox.sealed", "agentbox.settings",
+        "agentbox.visible",
     }  # fmt: skip
     assert count <= 300, count
 
@@ -65,13 +66,20 @@ def test_asking_for_help_imports_no_manifest(words: list[str]) -> None:
     """Nor anything else that help does not need."""
     code, _, names = imported(*words)
     assert code == "0"
-    assert names <= {"click", "agentbox.cli", "agentbox.engine", "agentbox.errors", "agentbox.settings"}
+    assert names <= {
+        "click",
+        "agentbox.cli",
+        "agentbox.engine",
+        "agentbox.errors",
+        "agentbox.settings",
+        "agentbox.visible",
+    }
 
 
 # Of agentbox what every command of a running box imports.
 REACH = {
     "click", "agentbox.cli", "agentbox.client", "agentbox.clock", "agentbox.engine", "agentbox.errors", "agentbox.ids",
-    "agentbox.routes", "agentbox.settings",
+    "agentbox.routes", "agentbox.settings", "agentbox.visible",
 }  # fmt: skip
 HOT = {
     "task list": set(),

@@ -44,6 +44,7 @@ def on_terminal(*pieces: bytes) -> str:
         (b"\x1b[21t\x1b[6n\x1bc", r"\x1b[21t\x1b[6n\x1bc"),  # answers that the terminal would type
         ("\x9b2J\u202etxt".encode(), r"\x9b2J\u202etxt"),
         (b"\xff\xfe\x08\x00", r"\xff\xfe\x08\x00"),
+        ("\u3164\u2800x\ufe00\ufe0f\U000e0141".encode(), r"\u3164\u2800x\ufe00\ufe0f\U000e0141"),  # shows nothing
     ],
 )
 def test_a_terminal_is_told_nothing_but_text_and_colour(hostile: bytes, seen: str) -> None:
@@ -56,6 +57,8 @@ def test_text_and_colour_are_as_they_were() -> None:
     """Lines, tabs, progress on one line, umlauts cut in two; colours end with the agent."""
     said = "über\tall\r\n\x1b[1;31mred\x1b[0m 10 %\r\x1b[K20 %\n".encode()
     assert on_terminal(said[:1], said[1:]) == said.decode() + "\x1b[0m"
+    assert on_terminal("\u26a0\ufe0f \U0001f6e0\ufe0f".encode()) == "\u26a0\ufe0f \U0001f6e0\ufe0f\x1b[0m"
+    assert on_terminal("\u26a0\ufe0f\ufe0f".encode()) == "\u26a0\ufe0f\\ufe0f\x1b[0m"
     assert on_terminal(b"end\x1b[3") == "end\\x1b[3\x1b[0m"
 
 

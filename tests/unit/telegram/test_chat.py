@@ -50,6 +50,7 @@ def test_a_service_out_of_reach_is_waited_for(service: BotApi) -> None:
         ({"type": "agent.exited", "data": {"name": "b", "exit": {"signal": "KILL"}}}, "12:00:01 b exited: KILL"),
         ({"type": "agent.lost", "data": {"exit": {"reason": "lost"}}}, "12:00:01 a1 lost: lost"),
         ({"type": "agent.message", "data": {"text": "one\ntwo\x1b[2J"}}, "12:00:01 a1 message: one two [2J"),
+        ({"type": "agent.message", "data": {"text": "one\u3164two\ufe00"}}, "12:00:01 a1 message: one two "),
     ],
 )
 def test_an_event_is_one_line(event: dict[str, Any], said: str) -> None:

@@ -6,7 +6,8 @@ import unicodedata
 
 import pytest
 
-from agentbox.agents.review.shown import diff, visible
+from agentbox.agents.review.shown import diff
+from agentbox.visible import visible
 
 EMPTY = ("FILLER", "VARIATION SELECTOR", "GRAPHEME JOINER", "VOWEL INHERENT", "BRAILLE PATTERN BLANK", "NULL NOTEHEAD")
 INK = re.compile("(GAP|LINE|PUNCTUATION SPACE)[ -]FILLER")  # what scribes draw

@@ -1,0 +1,33 @@
+"""An agent's text as a person may see it: no character that a terminal or page would obey, and none that shows nothing."""
+
+from typing import Final
+
+# Letters, marks and symbols that Python calls printable and that show nothing: what is default-ignorable (Unicode, UAX 44), and
+# the blank pattern of Braille. An identifier may consist of them, and any bytes may be spelled in selectors of variants.
+_BLANK: Final = frozenset(
+    chr(number)
+    for first, last in (
+        *((0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800), (0x3164, 0x3164)),
+        *((0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0x16FE4, 0x16FE4), (0x1D159, 0x1D159), (0xE0100, 0xE01EF)),
+    )
+    for number in range(first, last + 1)
+)
+
+
+def visible(text: str, *, tabs: bool = False) -> str:
+    """Control, bidirectional, invisible and private characters as escapes; bytes that are no text as \\xNN."""
+    if text.isascii() and text.isprintable():  # most text
+        return text
+    return "".join(c if is_visible(c) or (tabs and c == "\t") else _escaped(c) for c in text)
+
+
+def is_visible(character: str) -> bool:
+    """Whether it shows itself and does nothing else. A space does."""
+    return character.isprintable() and character not in _BLANK
+
+
+def _escaped(character: str) -> str:
+    number = ord(character)
+    if 0xDC80 <= number <= 0xDCFF:
+        return f"\\x{number - 0xDC00:02x}"
+    return character.encode("unicode_escape", "backslashreplace").decode("ascii")
