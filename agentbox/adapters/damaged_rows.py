@@ -7,6 +7,7 @@ from typing import Literal, TypeVar
 import structlog
 
 from agentbox.adapters.errors import IntegrityError
+from agentbox.adapters.stored_keys import escaped
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -54,6 +55,6 @@ class DamagedRows:
 def damaged_row(name: str, why: str = "its row is damaged") -> IntegrityError:
     """The error for a row that holds no record; `name` says which."""
     return IntegrityError(
-        f"cannot read {name}: {why}", hint="restore the store from a copy, or delete the row",
+        f"cannot read {escaped(name)}: {why}", hint="restore the store from a copy, or delete the row",
         segment=None, line=None, seq=None,
     )  # fmt: skip

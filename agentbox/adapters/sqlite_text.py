@@ -10,7 +10,7 @@ def each_row(
     db: apsw.Connection, sql: str, values: Sequence[Any], columns: Sequence[str], *, named: int
 ) -> Iterator[tuple[Any, ...]]:
     """The rows of a query that has these columns first. A row with such text has None for it, so that nobody takes the row for a
-    sound one, and for all text but in the `named` columns at the start. Raises UnicodeDecodeError where these are damaged."""
+    sound one, and for all text but in the `named` columns at the start, which have a lone surrogate for each wrong byte."""
     found, number = db.execute(sql, values), 0
     while True:
         try:
@@ -25,8 +25,12 @@ def each_row(
 def _without_text(
     db: apsw.Connection, sql: str, values: Sequence[Any], columns: Sequence[str], named: int, number: int
 ) -> tuple[Any, ...]:
-    sound = [
-        *columns[:named],
-        *(f"CASE typeof({name}) WHEN 'text' THEN NULL ELSE {name} END" for name in columns[named:]),
-    ]
-    return next(db.execute(f"SELECT {', '.join(sound)} FROM ({sql}) LIMIT 1 OFFSET {number}", values))
+    keys = [f"CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END" for name in columns[:named]]
+    rest = [f"CASE typeof({name}) WHEN 'text' THEN NULL ELSE {name} END" for name in columns[named:]]
+    kinds = [f"typeof({name})" for name in columns[:named]]
+    selected = ", ".join((*keys, *rest, *kinds))
+    found = list(next(db.execute(f"SELECT {selected} FROM ({sql}) LIMIT 1 OFFSET {number}", values)))
+    for index, kind in enumerate(found[len(columns) :]):
+        if kind == "text":
+            found[index] = found[index].decode("utf-8", "surrogateescape")
+    return tuple(found[: len(columns)])

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentbox.adapters.errors import ValidationError, ValueTooLarge
+from agentbox.adapters.stored_keys import raw
 from agentbox.adapters.wire import refuse, to_wire
 from agentbox.json_input import read_json
 
@@ -76,7 +77,7 @@ def check_range(value: int, at: str, bounds: tuple[int, int]) -> int:
 
 def cursor_of(listing: Sequence[Any], key: Sequence[Any]) -> str:
     """An opaque cursor: the key of the last record, good for that listing (method and filter) alone."""
-    return base64.urlsafe_b64encode(json.dumps([_mark(listing), *key]).encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(json.dumps([_mark(listing), *map(_key_to_json, key)]).encode()).decode().rstrip("=")
 
 
 def key_of(cursor: str | None, listing: Sequence[Any], length: int) -> list[Any] | None:
@@ -92,7 +93,21 @@ def key_of(cursor: str | None, listing: Sequence[Any], length: int) -> list[Any]
             "cannot go on with this cursor: it belongs to another listing",
             errors=[{"pointer": "/cursor", "detail": "is foreign"}],
         )
-    return data[1:]
+    return [_key_from_json(part) for part in data[1:]]
+
+
+def _key_to_json(part: Any) -> Any:
+    """A stored key that is not valid UTF-8 (`sqlite_text`) is carried by its bytes."""
+    return part if part == (stored := raw(part)) else {"hex": stored.hex()}
+
+
+def _key_from_json(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return part
+    try:
+        return bytes.fromhex(part["hex"]).decode("utf-8", "surrogateescape")
+    except (KeyError, TypeError, ValueError):
+        return part
 
 
 def _mark(listing: Sequence[Any]) -> str:

@@ -6,22 +6,29 @@ import apsw
 import pytest
 
 from agentbox.adapters.beads.contract import BeadFilter
-from agentbox.adapters.errors import IntegrityError
+from agentbox.adapters.errors import IntegrityError, InvalidTransition
 from agentbox.adapters.events.delivery.ledger import Ledger
 from agentbox.testing.clock import ManualClock
 from agentbox.testing.contracts.beads_common import lease, spec
 from agentbox.testing.local_store import LocalStore
 
 
-async def pages(listing):
-    """Every item, two a page."""
+async def pages(listing, limit=2):
+    """Every item, so many a page."""
     found, cursor = [], None
     while True:
-        page = await listing(limit=2, cursor=cursor)
+        page = await listing(limit=limit, cursor=cursor)
         found += page.items
         cursor = page.next_cursor
         if cursor is None:
             return found
+
+
+async def noted(adapter):
+    """The damaged rows that the log has named, of a slot that is degraded by them."""
+    health, names = await adapter.health(), list(adapter._damaged._names)
+    assert (health.state, health.detail.endswith(f"names them: {len(names)}")) == ("degraded", True)
+    return names
 
 
 @pytest.fixture
@@ -168,3 +175,90 @@ async def test_a_damaged_dead_letter(tmp_path, damage):
         db.execute(f"UPDATE dead SET {damage} WHERE seq = 1")
     assert [letter.seq for letter in await ledger.letters(10)] == [2, 0]
     await ledger.close()
+
+
+BAD_KEY = "CAST(x'ff41' AS TEXT)"
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 4])
+async def test_a_bead_whose_id_is_not_utf8(opened, at):
+    """It is named in an escaped form, wherever it stands; no page repeats or loses another."""
+    store, adapter = await opened("beads")
+    epic, _ = await adapter.create_epic(spec())
+    made = sorted([(await adapter.create_child(epic.id, spec(str(number))))[0].id for number in range(5)])
+    with apsw.Connection(str(store.directory / "beads.db")) as db:
+        key = f"CAST(CAST(substr(id, 1, {2 * at}) AS BLOB) || {BAD_KEY} AS TEXT)"
+        db.execute(f"UPDATE beads SET id = {key} WHERE id = ?", (made[at],))
+    rest = [one for one in made if one != made[at]]
+    assert [bead.id for bead in await pages(partial(adapter.list, BeadFilter(parent_id=epic.id)))] == rest
+    for limit in (1, 2, 3):
+        assert sorted(bead.id for bead in await pages(adapter.ready, limit)) == rest
+    assert await noted(adapter) == [f"cannot read bead {made[at][: 2 * at]}\\xffA: its row is damaged"]
+    with pytest.raises(InvalidTransition, match="children that are not closed"):
+        await adapter.close_bead(epic.id)
+    with pytest.raises(IntegrityError, match=r"\\xffA: its row is damaged"):
+        await adapter.close_bead(epic.id, outcome="cancelled")
+
+
+async def test_a_bead_whose_id_is_not_utf8_holds_up_no_work(opened):
+    """One that was claimed and whose lease is over, a schedule that is due, and the first that is ready."""
+    clock = ManualClock()
+    store, adapter = await opened("beads", clock=clock)
+    epic, _ = await adapter.create_epic(spec())
+    held, _ = await adapter.create_child(epic.id, spec("held"))
+    await adapter.claim(held.id, "w", lease_id=lease(), lease_s=5)
+    schedule, _ = await adapter.create_epic(spec("schedule", every="PT1H"))
+    first, sound = [(await adapter.create_child(epic.id, spec(str(number))))[0] for number in range(2)]
+    with apsw.Connection(str(store.directory / "beads.db")) as db:
+        for number, one in enumerate((held, schedule, first)):
+            key = f"CAST(x'ff4{number}' AS TEXT)"
+            db.execute(f"UPDATE beads SET id = {key} WHERE id = ?", (one.id,))
+    clock.advance(7200)
+    assert (await adapter.claim_next("w", lease_id=lease())).bead.id == sound.id
+    assert await adapter.claim_next("w", lease_id=lease()) is None
+    assert (await adapter.ready()).items == ()
+    named = {f"cannot read bead \\xff{letter}: its row is damaged" for letter in "@AB"}
+    assert set(await noted(adapter)) == named
+    with apsw.Connection(str(store.directory / "beads.db")) as db:
+        found = list(db.execute("SELECT status FROM beads WHERE CAST(id AS BLOB) = x'ff40'"))
+    assert found == [("open",)]
+
+
+@pytest.mark.parametrize("column", ["key", "namespace"])
+async def test_an_entry_whose_key_is_not_utf8(opened, column):
+    """Listings, searches and totals have the others; once it has expired it is removed as they are."""
+    clock = ManualClock()
+    store, adapter = await opened("memory", clock=clock)
+    for number in range(5):
+        await adapter.store(
+            f"k{number}", {"n": number}, text=f"apples and pears {number}", ttl_s=60 if number == 1 else None
+        )
+    with apsw.Connection(str(store.directory / "memory.db")) as db:
+        db.execute(f"UPDATE entries SET {column} = {BAD_KEY} WHERE key = 'k1'")
+    rest = ["k0", "k2", "k3", "k4"]
+    for limit in (1, 2, 4):
+        assert [entry.key for entry in await pages(adapter.list, limit)] == rest
+    for mode in ("hybrid", "vector", "text"):
+        assert sorted(hit.entry.key for hit in await adapter.search("apples", mode=mode)) == rest
+        assert (await adapter.search("apples", mode=mode, limit=1))[0].entry.key in rest
+    assert (await adapter.stats()).namespaces == ("default",)
+    assert len(await noted(adapter)) == 1
+    assert "xffA" in (await noted(adapter))[0]
+    clock.advance(61)
+    await adapter.store("k5", {"n": 5}, text="apples")
+    with apsw.Connection(str(store.directory / "memory.db")) as db:
+        assert list(db.execute("SELECT count(*) FROM entries")) == [(5,)]
+
+
+async def test_an_object_whose_path_is_not_utf8(opened):
+    """Its file is there, and so it is listed; that the index has lost it is noted."""
+    store, adapter = await opened("pods")
+    for name in "abc":
+        await adapter.write(f"c/{name}", b"body", content_type="text/plain")
+    with apsw.Connection(str(store.directory / "index.db")) as db:
+        db.execute(f"UPDATE objects SET path = {BAD_KEY} WHERE path = 'c/b'")
+        db.execute(f"INSERT INTO intents VALUES ({BAD_KEY}, 0, 'c/x', 'write', '', '', '', 0, 0)")
+    await store.close_all()
+    _, again = await opened("pods")
+    assert [meta.path for meta in await pages(partial(again.list, "c/"))] == ["c/a", "c/b", "c/c"]
+    assert await noted(again) == [f"cannot read {what} \\xffA: its row is damaged" for what in ("intent", "object")]

@@ -6,7 +6,8 @@ from agentbox.adapters.beads.contract import Bead
 from agentbox.adapters.beads.leases import refused
 from agentbox.adapters.beads.rows import change, find, lease_of
 from agentbox.adapters.errors import LeaseLost
-from agentbox.adapters.sqlite import rows
+from agentbox.adapters.sqlite_text import each_row
+from agentbox.adapters.stored_keys import escaped
 
 _BELOW = """
     WITH RECURSIVE below (id) AS (
@@ -42,7 +43,7 @@ def close(
     if bead.kind == "epic" and outcome == "done":
         _require_children_closed(db, bead)
     if outcome == "cancelled":
-        for child in rows(db, _BELOW, (bead_id,)):
+        for child in list(each_row(db, _BELOW, (bead_id,), ("id",), named=1)):
             _shut(db, now, child[0], outcome="cancelled", note=f"cancelled with {bead_id}")
     return _shut(db, now, bead_id, outcome=outcome, note=note, result=result)
 
@@ -52,8 +53,6 @@ def _shut(db: apsw.Connection, now: int, bead_id: str, **columns: str) -> Bead:
 
 
 def _require_children_closed(db: apsw.Connection, bead: Bead) -> None:
-    rows = db.execute(
-        "SELECT id FROM beads WHERE parent_id = ? AND status != 'closed' ORDER BY id LIMIT 100", (bead.id,)
-    )
-    if unclosed := [row[0] for row in rows]:
+    sql = "SELECT id FROM beads WHERE parent_id = ? AND status != 'closed' ORDER BY id LIMIT 100"
+    if unclosed := [escaped(row[0]) for row in each_row(db, sql, (bead.id,), ("id",), named=1)]:
         raise refused(bead, "closed", "it has children that are not closed", unclosed)

@@ -13,7 +13,8 @@ from agentbox.adapters.beads.schedules import Every
 from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.errors import NotFound, invalid_transition
 from agentbox.adapters.shares import OPEN_BEADS, OPEN_BEADS_OF_AGENTS, is_agent, too_many_beads
-from agentbox.adapters.sqlite import row, rows
+from agentbox.adapters.sqlite import row
+from agentbox.adapters.sqlite_text import each_row
 from agentbox.adapters.text import json_text
 from agentbox.adapters.wire import refuse
 
@@ -32,10 +33,9 @@ def create(db: apsw.Connection, ids: Ids, now: int, spec: BeadSpec, parent_id: s
 
 def make_due(db: apsw.Connection, ids: Ids, now: int, damaged: DamagedRows) -> None:
     """Makes the child of every schedule that is due: of the latest missed time alone, and none that `skip` forbids."""
-    due = rows(
-        db, "SELECT id, next_due, depth FROM beads INDEXED BY beads_due WHERE status = 'open' AND next_due <= ?", (now,)
-    )
-    for bead_id, next_due, depth in due:
+    names = ("id", "next_due", "depth")
+    sql = f"SELECT {', '.join(names)} FROM beads INDEXED BY beads_due WHERE status = 'open' AND next_due <= ?"
+    for bead_id, next_due, depth in list(each_row(db, sql, (now,), names, named=1)):
         with damaged.skipped():
             schedule = find(db, bead_id)
             every = Every.parse(schedule.every or "")

@@ -3,10 +3,11 @@
 import apsw
 
 from agentbox.adapters.beads.contract import Bead, Claim
-from agentbox.adapters.beads.rows import BLOCKED, alter, bead_of, change, find, lease_of, ms, raw_beads
+from agentbox.adapters.beads.rows import BLOCKED, CHANGED, bead_of, change, find, lease_of, ms, raw_beads
 from agentbox.adapters.damaged_rows import DamagedRows
 from agentbox.adapters.errors import AlreadyClaimed, InvalidTransition, LeaseLost, invalid_transition
 from agentbox.adapters.sqlite import row, rows
+from agentbox.adapters.sqlite_text import each_row
 from agentbox.adapters.wire import refuse
 from agentbox.clock import to_wire
 
@@ -16,17 +17,13 @@ DEFAULT_LEASE = 60  # seconds
 
 def settle(db: apsw.Connection, now: int) -> None:
     """Reopens the beads whose lease has expired, and closes as failed those that have no attempt left."""
-    over = rows(
-        db,
-        "SELECT id, attempts >= max_attempts FROM beads INDEXED BY beads_leases WHERE status = 'claimed' AND lease_expires_at <= ?",
-        (now,),
-    )
-    for bead_id, exhausted in over:
-        free = {"assignee": None, "lease_id": None, "lease_expires_at": None}
-        if exhausted:
-            alter(db, bead_id, now, status="closed", outcome="failed", note=EXHAUSTED, closed_at=now, **free)
-        else:
-            alter(db, bead_id, now, status="open", **free)
+    freed = f"assignee = NULL, lease_id = NULL, lease_expires_at = NULL, {CHANGED}"
+    expired = "status = 'claimed' AND lease_expires_at <= :now"
+    failed = f"status = 'closed', outcome = 'failed', note = '{EXHAUSTED}', closed_at = :now"
+    for sets, condition in ((failed, "attempts >= max_attempts"), ("status = 'open'", "TRUE")):
+        db.execute(
+            f"UPDATE beads INDEXED BY beads_leases SET {sets}, {freed} WHERE {expired} AND {condition}", {"now": now}
+        )
 
 
 def move(db: apsw.Connection, by: int) -> None:
@@ -89,7 +86,8 @@ def claim_next(
     for tag in tags:
         where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = ? AND t.bead_id = b.id)"
         values.append(tag)
-    for (bead_id,) in db.execute(f"SELECT b.id FROM beads b {where} ORDER BY b.priority, b.rank, b.id", values):
+    ready = f"SELECT b.id FROM beads b {where} ORDER BY b.priority, b.rank, b.id"
+    for (bead_id,) in each_row(db, ready, values, ("id",), named=1):
         with damaged.skipped():
             return _grant(db, now, bead_id, assignee, lease_id, lease_s)
     return None

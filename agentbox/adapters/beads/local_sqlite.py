@@ -18,6 +18,7 @@ from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import QuotaExceeded
 from agentbox.adapters.paging import page_of
 from agentbox.adapters.sqlite import Database
+from agentbox.adapters.stored_keys import raw
 from agentbox.adapters.text import check_range, check_text, cursor_of, json_text, key_of
 from agentbox.adapters.wire import JsonValue
 
@@ -138,8 +139,8 @@ class LocalSqliteBeads(Adapter):
         def job(db: apsw.Connection, now: int) -> Page[Bead]:
             where, values = leases.ready_where(now, parent_id)
             if after is not None:
-                where += " AND (b.priority, b.rank, b.id) > (?, ?, ?)"
-                values += after
+                where += " AND (b.priority, b.rank, b.id) > (?, ?, CAST(? AS TEXT))"
+                values += map(raw, after)
             order = f"{where} ORDER BY b.priority, b.rank, b.id LIMIT ?"
             found, more = page_of(raw_beads(db, order, (*values, limit + 1)), limit)
             beyond = cursor_of(listing, order_of(found[-1])) if more else None
@@ -161,8 +162,8 @@ class LocalSqliteBeads(Adapter):
             where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = ? AND t.bead_id = b.id)"
             values += (flt.tag,)
         if after is not None:
-            where += " AND b.id > ?"
-            values += tuple(after)
+            where += " AND b.id > CAST(? AS TEXT)"
+            values += tuple(map(raw, after))
         order, values = f"WHERE TRUE{where} ORDER BY b.id LIMIT ?", (*values, limit + 1)
         found, more = await self._read(lambda db, _now: page_of(raw_beads(db, order, values), limit))
         items = self._damaged.readable(found, bead_of)

@@ -12,6 +12,7 @@ from agentbox.adapters.damaged_rows import UNREADABLE, damaged_row
 from agentbox.adapters.errors import NotFound
 from agentbox.adapters.sqlite import row
 from agentbox.adapters.sqlite_text import each_row
+from agentbox.adapters.stored_keys import is_sound
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = (
@@ -24,6 +25,7 @@ SELECT = (
     f"SELECT {', '.join('b.' + name for name in COLUMNS)}, "
     "(SELECT json_group_array(blocker_id ORDER BY blocker_id) FROM deps WHERE bead_id = b.id) FROM beads b "
 )
+CHANGED = "revision = revision + 1, updated_at = max(updated_at, :now)"
 # A bead waits while one of its blockers is not closed as done.
 BLOCKED = (
     "EXISTS (SELECT 1 FROM deps d JOIN beads k ON k.id = d.blocker_id "
@@ -66,10 +68,17 @@ def _tuple_of(text: str) -> tuple[str, ...]:
 
 def find(db: apsw.Connection, bead_id: str) -> Bead:
     """The bead. Raises NotFound."""
-    found = next(raw_beads(db, "WHERE b.id = ?", (bead_id,)), None)
+    found = next(raw_beads(db, "WHERE b.id = ?", (_sound(bead_id),)), None)
     if found is None:
         raise NotFound(f"cannot find bead {bead_id}: there is none", resource="bead", id=bead_id)
     return bead_of(found)
+
+
+def _sound(bead_id: str) -> str:
+    """The id. Raises IntegrityError for one that was stored and is not valid UTF-8."""
+    if not is_sound(bead_id):
+        raise damaged_row(f"bead {bead_id}")
+    return bead_id
 
 
 def raw_beads(db: apsw.Connection, where: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
@@ -85,17 +94,12 @@ def order_of(found: Sequence[Any]) -> tuple[int, int, str]:
 
 def change(db: apsw.Connection, bead_id: str, now: int, **columns: Any) -> Bead:
     """Sets columns, adds 1 to the revision, and returns the bead. `updated_at` never goes back."""
-    alter(db, bead_id, now, **columns)
-    return find(db, bead_id)
-
-
-def alter(db: apsw.Connection, bead_id: str, now: int, **columns: Any) -> None:
-    """As `change`, of a bead that may be damaged."""
     sets = "".join(f", {name} = :{name}" for name in columns)
     db.execute(
-        f"UPDATE beads SET revision = revision + 1, updated_at = max(updated_at, :now){sets} WHERE id = :id",
-        {**columns, "now": now, "id": bead_id},
+        f"UPDATE beads SET {CHANGED}{sets} WHERE id = :id",
+        {**columns, "now": now, "id": _sound(bead_id)},
     )
+    return find(db, bead_id)
 
 
 def lease_of(db: apsw.Connection, bead_id: str) -> str | None:

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import apsw
 
 from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.damaged_rows import DamagedRows
+from agentbox.adapters.damaged_rows import DamagedRows, damaged_row
 from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.errors import AdapterError
 from agentbox.adapters.memory import checks, filters, relevance, rows, search
@@ -22,7 +22,8 @@ from agentbox.adapters.memory.schema import MIGRATIONS
 from agentbox.adapters.memory.words import Words
 from agentbox.adapters.paging import page_of, records_of
 from agentbox.adapters.sqlite import Database, closed, row
-from agentbox.adapters.sqlite import rows as select
+from agentbox.adapters.sqlite_text import each_row
+from agentbox.adapters.stored_keys import is_sound, raw
 from agentbox.adapters.text import check_range, check_text, cursor_of, key_of
 from agentbox.adapters.wire import EMPTY, JsonObj, JsonValue, Scalar
 
@@ -147,8 +148,8 @@ class LocalSqliteMemory(Adapter):
         listing = ["list", namespace, prefix, dict(flt)]
         after = key_of(cursor, listing, 1)
         where, bound = search.conditions_sql(conditions)
-        where += " AND substr(e.key, 1, ?) = ?" + (" AND e.key > ?" if after else "")
-        values = (namespace, self._now(), *bound, len(prefix), prefix, *(after or ()), limit + 1)
+        where += " AND substr(e.key, 1, ?) = ?" + (" AND e.key > CAST(? AS TEXT)" if after else "")
+        values = (namespace, self._now(), *bound, len(prefix), prefix, *map(raw, after or ()), limit + 1)
         sql = f"e.namespace = ? AND {LIVE}{where} ORDER BY e.key LIMIT ?"
         found, more = await self._db.read(lambda db: page_of(rows.raw_entries(db, sql, values), limit))
         items = self._damaged.readable(found, entry_of)
@@ -161,8 +162,10 @@ class LocalSqliteMemory(Adapter):
         if namespace is not None:
             checks.check_namespace(namespace)
         where, values = ("", ()) if namespace is None else (" AND e.namespace = ?", (namespace,))
-        sql = f"SELECT e.namespace, count(*), sum(e.bytes) FROM entries e WHERE {LIVE}{where} GROUP BY 1 ORDER BY 1"
-        found = await self._db.read(lambda db: select(db, sql, (now, *values)))
+        sql = f"SELECT e.namespace, count(*) AS entries, sum(e.bytes) AS bytes FROM entries e WHERE {LIVE}{where} GROUP BY 1 ORDER BY 1"
+        names = ("namespace", "entries", "bytes")
+        each = await self._db.read(lambda db: list(each_row(db, sql, (now, *values), names, named=1)))
+        found = self._damaged.readable(each, _of_sound_namespace)
         return MemoryStats(
             entries=sum(one[1] for one in found), bytes=sum(one[2] for one in found), namespaces=tuple(one[0] for one in found),
             model_id=self._model_id, dims=DIMS,
@@ -195,6 +198,12 @@ class LocalSqliteMemory(Adapter):
         if self._embedder is None:
             raise closed(self.slot, self.impl)
         return self._embedder
+
+
+def _of_sound_namespace(found: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not is_sound(found[0]):
+        raise damaged_row(f"namespace {found[0]}")
+    return found
 
 
 def _prepare(connection: apsw.Connection) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import apsw
 
 from agentbox.adapters.sqlite import row, rows
+from agentbox.adapters.sqlite_text import each_row
 
 MOST = 200_000  # vectors held, 1 KiB each; a store of more is scanned
 # Two float32 sums of 256 products of vectors of norm 1 differ from the true one by at most 256 * 2^-24 each, and the norms that
@@ -103,7 +104,7 @@ class Vectors:
 
         entries, spaces, names = held.entries, [held.spaces], dict(held.names)
         sql = "SELECT v.entry, e.namespace, v.vector FROM vectors v JOIN entries e ON e.id = v.entry WHERE v.stamp > ?"
-        cursor = db.execute(sql, (since,))
+        cursor = each_row(db, sql, (since,), ("entry", "namespace", "vector"), named=2)
         while chunk := list(islice(cursor, _CHUNK)):
             numbers = np.array([one[0] for one in chunk], np.int64)
             if len(entries) and numbers.min() <= entries.max():  # a number that was free again

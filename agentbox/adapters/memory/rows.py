@@ -15,6 +15,7 @@ from agentbox.adapters.memory.embedder import check_model
 from agentbox.adapters.memory.filters import kind_of
 from agentbox.adapters.sqlite import row, rows
 from agentbox.adapters.sqlite_text import each_row
+from agentbox.adapters.stored_keys import escaped, is_sound
 
 _NAMES = ("namespace", "key", "value", "text", "metadata", "created_at", "updated_at", "expires_at")
 COLUMNS = ", ".join(f"e.{name}" for name in _NAMES)
@@ -52,7 +53,8 @@ def entry_of(found: tuple[Any, ...]) -> MemoryEntry:
     try:
         return _entry_of(found)
     except UNREADABLE:
-        raise damaged_row(f"entry {found[1]!r} of namespace {found[0]!r}") from None
+        namespace, key = (repr(name) if is_sound(name) else f"'{escaped(name)}'" for name in found[:2])
+        raise damaged_row(f"entry {key} of namespace {namespace}") from None
 
 
 def _entry_of(found: tuple[Any, ...]) -> MemoryEntry:
@@ -116,11 +118,12 @@ def store(
 
 def remove(db: apsw.Connection, number: int) -> None:
     """Takes an entry out of every table and index."""
-    found = row(db, "SELECT namespace, bytes FROM entries WHERE id = ?", (number,))
-    assert found is not None
+    sql = "SELECT namespace, bytes FROM entries WHERE id = ?"
+    namespace, size = next(each_row(db, sql, (number,), ("namespace", "bytes"), named=1))
     db.execute("DELETE FROM words_of WHERE rowid = ?", (number,))
     db.execute("DELETE FROM entries WHERE id = ?", (number,))
-    _count(db, found[0], -1, -found[1])
+    if is_sound(namespace):
+        _count(db, namespace, -1, -size)
 
 
 def delete(db: apsw.Connection, namespace: str, key: str, now: int) -> bool:

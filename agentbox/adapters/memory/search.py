@@ -17,6 +17,7 @@ from agentbox.adapters.memory.ranking import WEIGHED, depth, fuse, inverse_frequ
 from agentbox.adapters.memory.rows import LIVE, entry_of, raw_entries, typed
 from agentbox.adapters.memory.words import Words, counts
 from agentbox.adapters.sqlite import row, rows
+from agentbox.adapters.sqlite_text import each_row
 
 _WORD = re.compile(r"\w+")
 _COMPARE = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
@@ -132,7 +133,7 @@ def _measured(db: apsw.Connection, asked: Question, most: int, among: list[int] 
         SELECT e.id, e.key, e.namespace, 1 - vec_distance_cosine(v.vector, ?) AS cosine
         FROM {some}entries e JOIN vectors v ON v.entry = e.id
         WHERE {where} ORDER BY cosine DESC, e.key, e.namespace LIMIT ?"""
-    return [_Found(*one) for one in rows(db, sql, (asked.vector, *chosen, *values, most))]
+    return _found(db, sql, (asked.vector, *chosen, *values, most), "cosine")
 
 
 def _by_text(db: apsw.Connection, words: Words, asked: Question, most: int) -> list[_Found]:
@@ -162,7 +163,9 @@ def _named(db: apsw.Connection, asked: Question, scores: Mapping[int, float], mo
     least = [] if asked.min_cosine is None or asked.vector is None else [asked.vector, asked.min_cosine]
     found = [
         _Found(number, key, namespace, scores[number])
-        for number, key, namespace in rows(db, sql, (json.dumps(list(scores)), *least))
+        for number, key, namespace in each_row(
+            db, sql, (json.dumps(list(scores)), *least), ("id", "key", "namespace"), named=3
+        )
     ]
     return sorted(found, key=lambda one: (-one.value, one.key, one.namespace))[:most]
 
@@ -182,7 +185,12 @@ def _by_text_in_sql(db: apsw.Connection, asked: Question, most: int) -> list[_Fo
         WHERE words_of MATCH ? AND {where}{_least(asked)} ORDER BY best DESC, e.key, e.namespace LIMIT ?"""
     least = [] if asked.min_cosine is None or asked.vector is None else [asked.vector, asked.min_cosine]
     bound = (size / total, relevance.packed(weights), words, *values, *least, most)
-    return [_Found(*one) for one in rows(db, sql, bound)]
+    return _found(db, sql, bound, "best")
+
+
+def _found(db: apsw.Connection, sql: str, values: Sequence[Any], value: str) -> list[_Found]:
+    """What a query has found, of which the last column is the value."""
+    return [_Found(*one) for one in each_row(db, sql, values, ("id", "key", "namespace", value), named=3)]
 
 
 def _having(db: apsw.Connection, asked: Question, word: str) -> int:

@@ -11,11 +11,13 @@ import apsw
 from agentbox.adapters.memory import relevance
 from agentbox.adapters.memory.ranking import inverse_frequency
 from agentbox.adapters.sqlite import row, rows
+from agentbox.adapters.sqlite_text import each_row
 
 if TYPE_CHECKING:
     from agentbox.adapters.memory.postings import Postings, Ranked
 
 MOST = 2_000_000  # entries held, 24 bytes each; a store of more is searched by SQL
+_OF_ENTRY = ("namespace", "bytes", "expires_at")
 _CHUNK = 4096  # rows fetched at once
 
 
@@ -81,7 +83,7 @@ def _changed(db: apsw.Connection, held: _Held | None, stamp: int) -> _Held | Non
     sql = """
         SELECT c.entry, e.namespace, e.bytes, e.expires_at FROM changes c LEFT JOIN entries e ON e.id = c.entry
         WHERE c.stamp > ? ORDER BY c.stamp"""
-    found = rows(db, sql, (held.stamp,))
+    found = list(each_row(db, sql, (held.stamp,), ("entry", *_OF_ENTRY), named=2))
     if len(found) != stamp - held.stamp or not held.postings.apply(found):
         return None
     return _Held(stamp, held.postings)
@@ -93,7 +95,8 @@ def _built(db: apsw.Connection, stamp: int) -> _Held | None:
     if rows(db, "SELECT coalesce(sum(entries), 0) FROM namespaces")[0][0] > MOST:
         return None
     postings = Postings()
-    cursor = db.execute("SELECT id, namespace, bytes, expires_at FROM entries ORDER BY id")
+    sql = f"SELECT id, {', '.join(_OF_ENTRY)} FROM entries ORDER BY id"
+    cursor = each_row(db, sql, (), ("id", *_OF_ENTRY), named=2)
     while chunk := list(islice(cursor, _CHUNK)):
         postings.extend(chunk)
     return _Held(stamp, postings)

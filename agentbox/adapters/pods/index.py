@@ -12,6 +12,7 @@ from agentbox.adapters.pods.bodies import etag_of
 from agentbox.adapters.shares import OF_AGENTS, OF_ONE
 from agentbox.adapters.sqlite import row
 from agentbox.adapters.sqlite_text import each_row
+from agentbox.adapters.stored_keys import is_sound
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -146,6 +147,16 @@ def intents(db: apsw.Connection, damaged: DamagedRows, path: str | None = None) 
     """All of them, or those of one path. Damaged ones stay under way."""
     where, values = ("", ()) if path is None else (" WHERE path = ?", (path,))
     return damaged.readable(each_row(db, f"SELECT * FROM intents{where}", values, _INTENT, named=1), _intent)
+
+
+def note_damaged(db: apsw.Connection, damaged: DamagedRows) -> None:
+    """Notes the objects whose path is not valid UTF-8: no call meets them, and their files are taken for new ones."""
+    damaged.readable(each_row(db, "SELECT path FROM objects", (), ("path",), named=1), _check_key)
+
+
+def _check_key(found: tuple[Any, ...]) -> None:
+    if not is_sound(found[0]):
+        raise damaged_row(f"object {found[0]}")
 
 
 def _check(db: apsw.Connection, key: str, column: str, more: int, intent_id: str, cap: int) -> None:

@@ -49,6 +49,7 @@ class Store:
     ) -> None:
         """`lost` is called when there are objects in the index and none in the folder, before anything is made."""
         self._db, self._quota, self.cap, self.damaged = db, quota, cap, damaged
+        self._index_checked = False  # for objects that it knows by no valid path
         root = folder / "objects"
         if db.read_here(index.count) and not (root.is_dir() and any(root.iterdir())):
             lost()
@@ -201,6 +202,9 @@ class Store:
             return None
         if row is not None and row.same(found):
             return row
+        if row is None and not self._index_checked:
+            self._index_checked = True
+            self._db.read_here(lambda db: index.note_damaged(db, self.damaged))
         return self._adopt(folder, path, row.content_type if row else DEFAULT_TYPE)
 
     def _adopt(self, folder: int, path: PodPath, content_type: str) -> Row:

@@ -79,6 +79,20 @@ async def test_text_that_is_not_utf8(store: Store, config: HostConfig) -> None:
     assert store.damaged.judged("ok", "")[0] == "degraded"
 
 
+async def test_keys_that_are_not_utf8(store: Store, config: HostConfig) -> None:
+    """Each table has the others, and each row is named in an escaped form."""
+    keys = {"agents": "agent_id", "approvals": "id", "requests": "agent_id", "states": "state_id", "record": "agent_id"}
+    for table, key in keys.items():
+        damaged(config, f"UPDATE {table} SET {key} = CAST(x'ff41' AS TEXT) WHERE {key} = 'b'")
+    assert [one.agent_id for one in await store.entries()] == ["a", "c"]
+    assert [one.id for one in await store.approvals()] == ["a", "c"]
+    assert [one["agent_id"] for one in await store.record(0, 1000)] == ["a", "c"]
+    assert [one.state_id for one in await store.states("name IS NOT NULL ORDER BY state_id")] == ["a", "c"]
+    assert [request for _, request in await store.requests()] == ["a", "c"]
+    named = {name.removeprefix("cannot read ").partition(":")[0] for name in store.damaged._names}
+    assert named == {"\\xffA of agents", "\\xffA of approvals", "\\xffA of requests", "2 of record", "state \\xffA"}
+
+
 async def test_nothing_that_is_damaged_is_deleted(store: Store, config: HostConfig) -> None:
     """The event that nobody could take stays."""
     damaged(config, "UPDATE record SET data = '{' WHERE agent_id = 'b'")
