@@ -79,7 +79,7 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock |
         mesh.client = client_of(services)
     services.watch, services.drift = Watch(services), DriftWatch(services)
     services.standard = standard_requirements(
-        paths, plan, boot_id=boot.boot_id, slots=lambda: {str(slot): status for slot, status in container.status().items()}, hooks=boot.hooks,
+        paths, plan, boot_id=boot.boot_id, slots=lambda: {**{str(slot): status for slot, status in container.status().items()}, **mesh.slots()}, hooks=boot.hooks,
         canaries=(lambda: services.watch.canaries.report) if proves_sandbox(plan) else None,
         recorded_sentinel=lambda: services.watch.sealed_sha256,
         on_shutdown=lambda: _nothing(services.drain.begin("supervisord shuts down")),

@@ -1,6 +1,7 @@
 """This box's part in the mesh, as the API holds it: a host, a client, or neither."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentbox.adapters.base import SlotConfig, SlotName
@@ -25,6 +26,14 @@ SCALE_HOOK = "AGENTBOX_TEST_CLOCK_SCALE"
 def box_principal(instance_id: str) -> str:
     """The name under which a box acts on its host; its own callers are names below it."""
     return f"urn:agentbox:box:{instance_id}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What readiness reads of it, as of a slot."""
+
+    state: str
+    required: bool = False
 
 
 class Membership:
@@ -78,6 +87,15 @@ class Membership:
         holder = self.host.holder(sha256) if self.host is not None else None
         return Caller(scopes=frozenset({SESSION}), session=holder.session_id) if holder and holder.reason else None
 
+    @property
+    def degraded(self) -> bool:
+        """Whether sessions of a host cannot be read, all or some."""
+        return self.host is not None and self.host.condition[0] != "ok"
+
+    def slots(self) -> Mapping[str, "Part"]:
+        """The host's part of what readiness judges: it keeps no box from being ready."""
+        return {"mesh": Part("degraded")} if self.degraded else {}
+
     def shown(self) -> dict[str, Any]:
         """What `/health` has of it: the state alone on a box that takes no part."""
         return {"state": "off"} if self.mode == "standalone" else self.status().to_wire()
@@ -85,7 +103,9 @@ class Membership:
     def status(self) -> MeshStatus:
         """What `/v1/mesh/status` shows."""
         if self.host is not None:
-            return MeshStatus(mode=self.mode, state="hosting", sessions=self.host.counts)
+            state, detail = self.host.condition
+            shown = "hosting" if state == "ok" else state
+            return MeshStatus(mode=self.mode, state=shown, reason=detail, sessions=self.host.counts)
         if self.client is not None:
             return self.client.status()
         return MeshStatus(mode=self.mode, state="off")

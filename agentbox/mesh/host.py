@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 
 from agentbox import clock
+from agentbox.adapters.damaged_rows import State
 from agentbox.adapters.errors import AdapterError, ContractMismatch, NotFound
 from agentbox.adapters.wire import to_wire
 from agentbox.ids import uuid7
@@ -62,19 +63,28 @@ class Host:
         return self.heartbeat_s * int(self._plan().mesh["missed_heartbeats_before_eviction"]) + SLACK_SECONDS
 
     async def open(self) -> None:
-        """Reads the sessions and begins to watch their leases. Raises BackendError."""
-        await self._store.open()
-        self._secrets = await self._store.secrets()
-        self._by_token = await self._store.tokens()
-        for session in await self._store.active():
-            self._live[session.id] = Live(session, self._lease())
+        """Reads the sessions and begins to watch their leases. A store that cannot be read is tried again."""
+        await self._load()
+        self._job = asyncio.ensure_future(self._watch())
+
+    async def _load(self) -> None:
+        if (stored := await self._store.load()) is None:
+            return
+        self._secrets, self._by_token, self._ended = stored.secrets, stored.tokens, stored.ended
+        self._live = {session.id: Live(session, self._lease()) for session in stored.active}
         for sha256, session_id in self._by_token.items():
             if (live := self._live.get(session_id)) is not None:
                 live.tokens[sha256] = None
-            elif session_id not in self._ended and (gone := await self._store.show(session_id)) is not None:
-                self._ended[session_id] = gone.reason
-        self._job = asyncio.ensure_future(self._watch())
         self._count()
+
+    def check_open(self) -> None:
+        """Raises BackendError while the sessions cannot be read."""
+        self._store.check_open()
+
+    @property
+    def condition(self) -> tuple[State, str]:
+        """How its store is, and why."""
+        return self._store.condition
 
     async def close(self) -> None:
         """Ends the watch; sessions stay as they are."""
@@ -235,11 +245,14 @@ class Host:
         return {"active": len(self._live), "ended": len(self._ended)}
 
     async def _watch(self) -> None:
-        """Each second: leases that are over. Each hour: what is too old to be kept."""
+        """Each second: leases that are over, or the store, where it could not be read. Each hour: what is too old to be kept."""
         forgotten = self._now()
         while True:
             await asyncio.sleep(1 / self._scale)
             try:
+                if self.condition[0] == "down":
+                    await self._load()
+                    continue
                 await self._sweep()
                 if self._now() - forgotten >= FORGET_SECONDS:
                     forgotten = self._now()
@@ -263,16 +276,8 @@ class Host:
         await self._store.save(over)
         self._gone(live, reason)
         kind = "mesh.session.closed" if reason == "closed" else "mesh.session.evicted"
-        self._tell(
-            kind,
-            {
-                "session": over.id,
-                "instance": over.instance_id,
-                "reason": reason,
-                "why": why,
-                "last": to_wire(over.last_beat_at),
-            },
-        )
+        known = {"session": over.id, "instance": over.instance_id}
+        self._tell(kind, {**known, "reason": reason, "why": why, "last": to_wire(over.last_beat_at)})
         self._count()
 
     def _gone(self, live: Live, reason: str) -> None:

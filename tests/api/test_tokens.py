@@ -213,18 +213,19 @@ def test_a_damaged_row_is_no_token_and_the_others_are(own_box: Callable[..., Api
     """Text that is not valid UTF-8, times that are none: refused, and left where it is."""
     box = own_box(orchestrator=False)
     with box.client() as client:
-        made = [client.call("create_token", body={"name": f"t{n}", "scopes": ["beads:read"]}) for n in range(4)]
+        made = [client.call("create_token", body={"name": f"t{n}", "scopes": ["beads:read"]}) for n in range(5)]
     box.stop()
     with apsw.Connection(str(box.paths.state_secrets / "access.db")) as db:
-        changes = ("expires_at = CAST(x'ff' AS TEXT)", "expires_at = 'never'", "created_at = '{'")
+        bad = "CAST(x'ff41' AS TEXT)"
+        changes = (f"expires_at = {bad}", "expires_at = 'never'", "created_at = '{'", f"id = {bad}")
         for change, token in zip(changes, made, strict=False):
             db.execute(f"UPDATE tokens SET {change} WHERE id = ?", (token["id"],))
     box.start()
-    for token in made[:3]:
+    for token in made[:4]:
         with box.client(token["value"]) as holder:
             assert refused(lambda holder=holder: holder.call("list_beads"))[0] == 401
-    with box.client(made[3]["value"]) as holder, box.client(TOKEN) as client:
+    with box.client(made[4]["value"]) as holder, box.client(TOKEN) as client:
         assert holder.call("list_beads")["items"] == []
-        assert [one["id"] for one in client.call("list_tokens")["items"]] == [made[3]["id"]]
+        assert [one["id"] for one in client.call("list_tokens")["items"]] == [made[4]["id"]]
     with apsw.Connection(str(box.paths.state_secrets / "access.db")) as db:
-        assert list(db.execute("SELECT count(*) FROM tokens")) == [(4,)]
+        assert list(db.execute("SELECT count(*) FROM tokens")) == [(5,)]

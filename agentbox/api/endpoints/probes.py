@@ -41,6 +41,8 @@ async def health(call: Call) -> Reply:
     services = call.services
     adapters = _slots(services)
     degraded = sorted(slot for slot, row in adapters.items() if row["state"] in ("degraded", "down", "connecting"))
+    if services.mesh.degraded:
+        degraded.append("mesh")
     boot = services.boot
     return Reply(
         {

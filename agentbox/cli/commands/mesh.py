@@ -18,7 +18,8 @@ def status(cli: Cli) -> None:
     """Say the mode, and of a client its state, its host and what it was given; of a host its sessions."""
     with cli.client() as client:
         found = client.call("mesh_status")
-        rows = client.call("mesh_sessions", query={"state": "active"})["items"] if found["mode"] == "host" else []
+        readable = found["mode"] == "host" and found["state"] != "down"
+        rows = client.call("mesh_sessions", query={"state": "active"})["items"] if readable else []
     cli.out.document({**found, "active": rows} if found["mode"] == "host" else found)
     cli.out.line(f"{found['mode']}: {found['state']}" + (f" ({found['reason']})" if found["reason"] else ""))
     if found["host"]:
