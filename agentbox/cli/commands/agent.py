@@ -55,7 +55,7 @@ def show(cli: Cli, agent_id: str) -> None:
         _show(cli, client.agents.get(agent_id))
 
 
-@command.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@command.command(context_settings={"allow_interspersed_args": False})
 @click.option("--profile", default=None, metavar="P", help="A built-in profile, or a policy of the manifest.")
 @click.option("--parent", default=None, metavar="ID", help="It is a child of this agent, and holds no more than it.")
 @click.option("--cwd", default=None, metavar="DIR", help="Folder in the box. [default: /workspace]")
@@ -68,6 +68,8 @@ def spawn(
     argv: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Start the agent NAME of the manifest, or the command CMD with NAME for people; print its id."""
+    if argv and argv[0] != "--" and argv[0].startswith("-"):
+        raise click.UsageError(f"Put {argv[0]} before {name}, or -- between them if it is the command.")
     words = argv[1:] if argv[:1] == ("--",) else argv
     said: dict[str, Any] = {"profile": profile, "parent_id": parent, "cwd": cwd, "argv": list(words) or None}
     spec = {

@@ -39,7 +39,7 @@ _NO_STATE = (403, 404)  # whose use is refused, or that is made now
 
 @click.command(
     name="run",
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
     epilog="Exit code: the command's own; 128 + n when signal n ended it, 124 at the time limit, 125 when agentbox failed or "
     "output was lost.",
 )

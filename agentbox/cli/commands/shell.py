@@ -13,7 +13,7 @@ from agentbox.errors import AgentboxError
 FAILED_ITSELF = 125  # as `run`: every smaller code may be the command's own
 
 
-@click.command(name="shell", context_settings={"ignore_unknown_options": True})
+@click.command(name="shell", context_settings={"allow_interspersed_args": False})
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
 @click.pass_obj
 def command(cli: Cli, argv: tuple[str, ...]) -> int:

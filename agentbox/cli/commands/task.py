@@ -24,7 +24,7 @@ def command() -> None:
     """Tasks of the box: submit, list, show, stop, logs."""
 
 
-@command.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@command.command(context_settings={"allow_interspersed_args": False})
 @click.option("--profile", default="sandboxed", show_default=True, metavar="P", help="Profile of the agent.")
 @click.option(
     "--timeout", "timeout_s", type=float, default=600.0, show_default=True, metavar="S", help="Wall clock limit."

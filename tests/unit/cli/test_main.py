@@ -39,6 +39,38 @@ def test_a_misspelt_verb_is_recognised() -> None:
     assert "Did you mean `status`?" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("run --profil x -- true", "No such option '--profil'. Did you mean '--profile'?"),
+        ("task submit --dedupe-key k -- true", "No such option '--dedupe-key'. Did you mean '--dedup-key'?"),
+        ("agent spawn --parnt x name -- true", "No such option '--parnt'. Did you mean '--parent'?"),
+        ("agent spawn name --parent x -- true", "Put --parent before name, or -- between them if it is the command."),
+        ("shell --odd", "No such option '--odd'."),
+    ],
+)
+def test_a_misspelt_option_is_no_command(words: str, told: str) -> None:
+    """Exit 2 and the nearest option."""
+    done = agentbox(*words.split())
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("line", ["run", "task submit", "agent spawn NAME", "shell"])
+@pytest.mark.parametrize(
+    ("words", "ran"), [("-- --odd -x", ["--odd", "-x"]), ("cmd --help -- -x", ["cmd", "--help", "--", "-x"])]
+)
+def test_the_options_of_a_command_are_its_own(line: str, words: str, ran: list[str]) -> None:
+    """After `--` and after the command itself."""
+    found: click.Command = cli
+    verbs = [word for word in line.split() if word.islower()]
+    for verb in verbs:
+        assert isinstance(found, click.Group)
+        found = found.get_command(click.Context(found), verb) or pytest.fail(verb)
+    given = [*line.split()[len(verbs) :], *words.split()]
+    parsed = list(found.make_context(verbs[-1], given).params["argv"])
+    assert (parsed[1:] if parsed[0] == "--" else parsed) == ran
+
+
 def test_a_missing_manifest_is_one_sentence() -> None:
     """Exit 2, one sentence, no traceback."""
     done = agentbox("--manifest", "/nonexistent/agentbox.toml", "status")
