@@ -9,7 +9,7 @@ import resource
 from collections.abc import Mapping
 from pathlib import Path
 
-from agentbox.plan.merge import Profile, effective
+from agentbox.plan.merge import Profile, effective_on
 from agentbox.plan.model import Plan, Tmpfs
 from agentbox.probes.posture import capabilities, fingerprint
 from agentbox.probes.posture.extra import extra_devices, extra_mounts
@@ -36,7 +36,7 @@ def measured(plan: Plan, paths: Paths, landlock_abi: int, target: str = "") -> d
     }
     if not paths.contained:
         return {**found, "user": "root" if os.geteuid() == 0 else "not root"}
-    profile = effective(plan)
+    profile = effective_on(plan, target)
     return {
         **found,
         "user": f"{os.getuid()}:{os.getgid()}",
