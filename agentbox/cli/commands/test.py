@@ -13,6 +13,7 @@ from agentbox.cli.stages.test_requirements import install_requirements
 from agentbox.cli.stages.tools import install_test_tools
 from agentbox.cli.suites import report
 from agentbox.cli.suites.catalogue import SUITES, Suite, lanes, timed_suites, with_options
+from agentbox.cli.suites.init import run_below_init
 from agentbox.cli.suites.running import Runner
 from agentbox.errors import ExitCode
 from agentbox.settings import CHECKOUT
@@ -60,6 +61,7 @@ def command(
     Suites run in three lanes beside each other: without containers; boxes; commands. Tests with a bound of wall-clock time run
     last, two at a time, and those in containers alone. build/tests has each suite's output and report, and results.json.
     """
+    run_below_init()
     sampling = (*(["--full"] if full else []), *([f"--sample-seed={seed}"] if seed else []))
     more = {"features": _features(every, some), "stories": ("--container",) if container else ()}
     chosen = [
