@@ -34,6 +34,7 @@ from test_supervised import TOKEN, Sealed, plan, started
 
 from agentbox.client import ApiError, AsyncBoxClient
 from agentbox.errors import AgentboxError
+from agentbox.limits.reserve import needed_tasks
 
 # It waits without another program, which profile minimal would not let it run.
 IDLE = {"name": "idle", "argv": ["/bin/sh", "-c", "echo up; read never"], "profile": "minimal", "stdin": "pipe"}
@@ -117,15 +118,13 @@ class Crowd:
 
 
 def with_cap(cap: int) -> Any:
-    """A plan whose orchestrator takes that many, with the open files that a manifest has by default; 0 = as the plan has it."""
+    """A plan whose orchestrator takes that many, with the processes that validation asks for, and open files as by default."""
     made = plan()
-    if not cap:
-        return made
     slot = made.slots["orchestrator"]
     files = min(_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     return replace(
         made, slots={**made.slots, "orchestrator": replace(slot, options={**slot.options, "max_agents": cap})},
-        resources=replace(made.resources, nofile=files),
+        resources=replace(made.resources, nofile=files, pids=needed_tasks(cap, made.limits["pids"])),
     )  # fmt: skip
 
 
@@ -192,7 +191,7 @@ def claims_of(
     mib, each = 1 << 20, max(1, len(raised.ids))
     how = f"{_CLIENTS} clients, at most {_SIDE_BY_SIDE} requests under way, profile minimal"
     said = {"started": len(beyond.ids), "refused": dict(beyond.refused), "said": beyond.said}
-    bound = 1.5 if many == MANY else None
+    bound = 1.1 if many == MANY else None
     return [
         Claim(f"{many} agents at once", "s", [some.seconds], bound, f"{how}, until each has put out a line", f"{many} docker runs at once"),
         Claim(f"{asked} asked for, cap {MANY}", "s", [beyond.seconds], None, "until each was started or refused", extra=said),
@@ -214,7 +213,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="keep the samples in this file, not in bench/results")
     given = parser.parse_args()
     many, asked, runs = (20, MANY + 30, min(5, given.docker)) if given.quick else (MANY, 1000, given.docker)
-    default, said = in_a_box(0, lambda box: at_the_cap(box, many, asked))
+    default, said = in_a_box(MANY, lambda box: at_the_cap(box, many, asked))
     (raised, weights), left = in_a_box(asked, lambda box: beyond_it(box, asked))
     claims = claims_of(many, asked, default, raised, weights)
     if runs:

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from agentbox.sandbox import tree, walker
@@ -47,7 +46,7 @@ class Disk:
         if self._socket is None:
             self._start()
         else:
-            self._say({"watch": reaper, "bounds": asdict(bounds)})
+            self._say({"watch": reaper, "bounds": vars(bounds)})
 
     def forget(self, reaper: int) -> None:
         """Its tree is gone."""
@@ -93,7 +92,7 @@ class Disk:
         near.setblocking(False)
         self.pid, self._socket, self._unsent = pid, near, []
         for reaper, bounds in self._trees.items():
-            self._say({"watch": reaper, "bounds": asdict(bounds)})
+            self._say({"watch": reaper, "bounds": vars(bounds)})
 
     def _say(self, word: Mapping[str, Any]) -> None:
         self._unsent.append(json.dumps(word).encode())

@@ -32,13 +32,14 @@ class Shared:
         self._next = 0.0
 
     def due(self) -> bool:
-        """Whether a file came or went, or room did, since the last look."""
+        """Whether a file came or went, or room did, since the last look, and there is anything to look at."""
         if time.monotonic() < self._next:
             return False
         with contextlib.suppress(OSError):
-            stamp = os.stat(self._folder).st_mtime_ns, os.statvfs(self._folder).f_bavail  # noqa: PTH116
+            room = os.statvfs(self._folder)
+            stamp = os.stat(self._folder).st_mtime_ns, room.f_bavail  # noqa: PTH116
             changed, self._stamp = stamp != self._stamp, stamp
-            return changed
+            return changed and not _nothing_in(room)
         return False
 
     def again(self) -> None:
@@ -103,6 +104,11 @@ class Shared:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb") as stream:  # noqa: PTH123
             return {int(line.split(None, 5)[4]) for line in stream if mark in line}
         return set()
+
+
+def _nothing_in(room: os.statvfs_result) -> bool:
+    """Whether that tmpfs holds its own folder and no more: neither files, nor deleted ones that are open or mapped."""
+    return room.f_bfree == room.f_blocks and room.f_ffree >= room.f_files - 1
 
 
 def _size(row: os.stat_result) -> int:

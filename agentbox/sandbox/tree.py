@@ -8,6 +8,7 @@ import signal
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
+PAGE = os.sysconf("SC_PAGE_SIZE")  # bytes, of `Process.rss`
 _STAT_SIZE = 1024
 _FREEZE_ROUNDS = 50
 _THREAD_LOOKS = 8

@@ -30,6 +30,7 @@ from agentbox.sandbox.watchdog import Bounds
 LOOK = 0.2  # seconds between two looks at free space
 SLOW = 15.0  # seconds after which a tree is walked though little vanished: what one writes another may have freed
 SHARE = 20  # times what all walks take is at least between two such, so that they cost a twentieth of a CPU at most
+REST = 4  # times what walking took is between two rounds of it
 LONGEST = 0.5  # seconds of walks between two looks; who wrote most comes first, and the others next time
 AGAIN = (
     16 << 20
@@ -97,6 +98,7 @@ class Walker:
         self._trees: dict[int, _Watched] = {}  # by pid of the reaper
         self._free: dict[int, int] = {}  # by device
         self._stopped_at: float = float("inf")  # bytes free when all were stopped last
+        self._walks_at = 0.0  # before this moment no folder is walked, unless room runs out
 
     def run(self) -> None:
         """Until the launcher closes its end."""
@@ -118,8 +120,12 @@ class Walker:
         if low:
             self._tell({"freeze": True})
         try:
-            if not self._walk_those_due(everyone=low) and low:
-                self._keep_the_reserve()
+            if low or time.monotonic() >= self._walks_at:
+                began = time.process_time()
+                crossed = self._walk_those_due(everyone=low)
+                self._walks_at = time.monotonic() + REST * (time.process_time() - began)
+                if low and not crossed:
+                    self._keep_the_reserve()
         finally:
             if low:
                 self._tell({"freeze": False})

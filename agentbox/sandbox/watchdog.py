@@ -1,7 +1,6 @@
 """Looks at the trees of all agents: names those beyond their memory or their number of processes and those that hide what they
 hold, warns of those near a limit."""
 
-import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,14 +8,13 @@ from typing import Literal
 
 from agentbox.limits.gauge import Breach, Gauge
 from agentbox.limits.registry import LOOK_FAR, LOOK_NEAR, WARN_AT
-from agentbox.sandbox import overhead, tree
+from agentbox.sandbox import overhead, proportional, tree
 from agentbox.sandbox.turns import Turns
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_KIB = 1024
 _PEAKS_SECONDS = 1.0  # between two words about grown peaks
 _REST = 4  # times what reading the maps took, so that a tree of many processes near its limit costs a fifth of a CPU at most
 _LONGEST_REST = 0.25
+_LONGEST_PAUSE = 0.75  # between two looks, where each takes long: whoever crosses a limit is ended within 2 s of it
 
 Kind = Literal["breach", "warning"]
 
@@ -57,13 +55,15 @@ class Watchdog:
         self.pause = LOOK_FAR
         self._watched: dict[int, _Watched] = {}  # by pid of the reaper
         self._peaks_at = 0.0
-        self._sum_at = 0.0  # before this moment the maps of all are not read again for their sum
+        self._sum = proportional.Sum()
+        self._sum_at = 0.0  # before this moment the sum of all is not asked for again
         self.tasks: dict[
             int, int
         ] = {}  # by pid of the reaper: processes and threads at the last look, the reaper's too
 
     def look(self, trees: Mapping[int, Bounds]) -> Iterator[tuple[int, Kind, Breach]]:
         """Yields (reaper pid, kind, what) for each tree that crossed a limit or 80 % of one. Sets `pause`."""
+        began = time.process_time()
         table = tree.scan()
         nearest = 0.0
         for gone in self._watched.keys() - trees.keys():
@@ -77,7 +77,7 @@ class Watchdog:
             bounds = trees[reaper]
             watched = self._watched.get(reaper) or self._watched.setdefault(reaper, _Watched(bounds))
             living = [row for row in rows if row.state not in "ZX"]
-            resident = sum(row.rss for row in living) * _PAGE
+            resident = sum(row.rss for row in living) * tree.PAGE
             nearest = max(nearest, _share(resident, bounds.memory), _share(len(living), bounds.pids))
             if bounds.pids and len(living) > bounds.pids:
                 yield reaper, "breach", Breach(limit="pids", observed=len(living), cap=bounds.pids)
@@ -93,7 +93,8 @@ class Watchdog:
             for warning in (watched.memory.see(used), watched.pids.see(len(living))):
                 if warning is not None:
                     yield reaper, "warning", warning
-        self.pause = LOOK_NEAR if nearest > 0.5 else LOOK_FAR
+        took = time.process_time() - began
+        self.pause = max(LOOK_NEAR if nearest > 0.5 else LOOK_FAR, min(_LONGEST_PAUSE, _REST * took))
 
     def grown(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Yields (reaper pid, peaks by limit) of the trees whose peaks grew since they were last told; once a second."""
@@ -116,16 +117,15 @@ class Watchdog:
     ) -> tuple[int, Kind, Breach] | None:
         """The tree that uses most, where all together use more than the box can spare."""
         cap = min((bounds.box_memory for bounds in trees.values() if bounds.box_memory), default=0)
-        resident = {reaper: sum(row.rss for row in rows) * _PAGE for reaper, rows in found.items()}
         now = time.monotonic()
-        if not cap or sum(resident.values()) <= cap or now < self._sum_at:
+        if not cap or now < self._sum_at:
             return None
-        used = {reaper: _proportional(rows) for reaper, rows in found.items()}
-        done = time.monotonic()
-        self._sum_at = done + min(_LONGEST_REST, _REST * (done - now))
-        if (total := sum(used.values())) <= cap:
+        used = self._sum.above(cap, found)
+        self._sum_at = _rested(now)
+        if used is None:
             return None
-        return max(used, key=lambda reaper: used[reaper]), "breach", Breach(limit="box_memory", observed=total, cap=cap)
+        largest = max(used, key=lambda reaper: used[reaper])
+        return largest, "breach", Breach(limit="box_memory", observed=sum(used.values()), cap=cap)
 
     @staticmethod
     def _memory(watched: _Watched, rows: list[tree.Process], resident: int, cap: int) -> int:
@@ -138,28 +138,17 @@ class Watchdog:
         if now >= watched.maps_at:
             watched.overhead = overhead.measured(rows)
             # Tables without end take long to walk, and are enough without it.
-            watched.proportional = _proportional(rows) if near < resident and watched.overhead <= cap else resident
-            done = time.monotonic()
-            watched.maps_at = done + min(_LONGEST_REST, _REST * (done - now))
+            exact = near < resident and watched.overhead <= cap
+            watched.proportional = proportional.of_tree(rows) if exact else resident
+            watched.maps_at = _rested(now)
         return watched.overhead + (watched.proportional if resident > near else resident)
+
+
+def _rested(began: float) -> float:
+    """When that may be done again which began then and has just ended."""
+    done = time.monotonic()
+    return done + min(_LONGEST_REST, _REST * (done - began))
 
 
 def _share(observed: int, cap: int) -> float:
     return observed / cap if cap else 0.0
-
-
-def _proportional(rows: list[tree.Process]) -> int:
-    """Bytes, pages that processes share counted once. A process that hides its maps counts with its resident size."""
-    return sum(_pss(row) for row in rows)
-
-
-def _pss(row: tree.Process) -> int:
-    try:
-        with open(f"/proc/{row.shown}/smaps_rollup", "rb") as stream:  # noqa: PTH123 - the launcher keeps its imports few
-            for line in stream:
-                if line.startswith(b"Pss:"):
-                    return int(line.split()[1]) * _KIB
-    except OSError:
-        pass
-    now = tree.look(row.pid)
-    return 0 if now is None or now.state in "ZX" else row.rss * _PAGE

@@ -14,10 +14,12 @@ from agentbox.sandbox.watchdog import Bounds, Watchdog
 if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 reading, writing = os.pipe()
+waiting, _ = os.pipe()
 root = os.fork()
 if root == 0:
     os.dup2(writing, 1)
-    os.execv("/bin/sh", ["sh", "-c", '"$0" -c "echo up; exec 1>&-; sleep 60"; true', sys.argv[1]])
+    os.dup2(waiting, 0)
+    os.execv("/bin/sh", ["sh", "-c", '"$0" -c "echo up; exec 1>&-; read line"; true', sys.argv[1]])
 os.close(writing)
 assert os.read(reading, 3) == b"up\\n"
 dog, bounds = Watchdog(), {root: Bounds(number=1, memory=0, pids=0)}
