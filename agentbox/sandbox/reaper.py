@@ -181,7 +181,7 @@ class Reaper:
             case "tree" if number == signal.SIGSTOP:
                 tree.freeze(os.getpid())
             case "tree":
-                tree.send(tree.descendants(tree.scan(), [os.getpid()]), number)
+                tree.send(tree.family(os.getpid()), number)
             case "end":
                 self._end(order["grace"])
 
@@ -189,7 +189,7 @@ class Reaper:
         due = time.monotonic() + grace
         if self.kill_at is None or due < self.kill_at:
             self.kill_at = due
-        rows = tree.descendants(tree.scan(), [os.getpid()])
+        rows = tree.family(os.getpid())
         tree.send(rows, signal.SIGTERM)
         tree.send(rows, signal.SIGCONT)  # a stopped process gets its TERM too
 

@@ -109,3 +109,33 @@ assert not tree.has_children()
 """
     held = str(tmp_path / "held")
     subprocess.run([sys.executable, "-c", script, held], cwd=CHECKOUT, check=True, timeout=20, process_group=0)
+
+
+FAMILY = """
+import os, sys, threading
+def sleeper():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.write(1, b"x")
+        sys.stdin.buffer.read()
+        os._exit(0)
+sleeper()
+thread = threading.Thread(target=lambda: (sleeper(), sys.stdin.buffer.read()))
+thread.start()
+thread.join()
+"""
+
+
+def test_a_family_is_found_without_a_look_at_all_processes() -> None:
+    """Children of a process's other threads too, and their children in sessions of their own."""
+    with subprocess.Popen([sys.executable, "-c", FAMILY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stdout.read(2) == b"xx"
+        found = tree.family(child.pid)
+        by_scan = tree.descendants(tree.scan(), [child.pid])
+        assert len(found) == 4
+        assert {row.pid for row in found} == {row.pid for row in by_scan}
+        child.stdin.close()
+    assert tree.family(child.pid) == []
