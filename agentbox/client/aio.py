@@ -22,6 +22,9 @@ from agentbox.client.records import LogItem, Readiness, Submitted, Task
 from agentbox.client.resume import ENDED_EARLY, QUIET_SECONDS, RETRY_SECONDS, Resume
 from agentbox.client.sse import SseEvent, SseParser
 from agentbox.client.task_call import log_of, task_body
+from agentbox.trimmed_imports import search_once
+
+search_once("sniffio")  # httpcore asks for it at each call, which took a fifth of a call's time where it is not there
 
 # A box closes a connection that was idle for 5 s; the client forgets it before, so that no call meets its end.
 LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_SECONDS)

@@ -1,0 +1,30 @@
+"""What is left out of a program's imports, and what is searched for only once."""
+
+import subprocess
+import sys
+
+SEARCHED = """
+import sys
+from importlib.abc import MetaPathFinder
+from agentbox.trimmed_imports import search_once
+asked = []
+class Asked(MetaPathFinder):
+    def find_spec(self, name, *_):
+        asked.append(name)
+sys.meta_path.insert(0, Asked())
+for name in ("no_such_module_here", "json.tool"):
+    search_once(name)
+for _ in range(3):
+    try:
+        import no_such_module_here
+    except ImportError:
+        pass
+import json.tool
+print(asked.count("no_such_module_here"), json.tool.__name__)
+"""
+
+
+def test_a_module_that_is_not_there_is_searched_for_once() -> None:
+    """However often it is imported after; one that is there stays."""
+    done = subprocess.run([sys.executable, "-c", SEARCHED], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr) == ("1 json.tool\n", "")
