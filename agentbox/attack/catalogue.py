@@ -7,6 +7,7 @@ from agentbox.attack import (
     calls,
     door,
     files,
+    hidden,
     limits,
     models,
     network,
@@ -20,7 +21,10 @@ from agentbox.attack.line import Line
 
 LINES: Final[tuple[Line, ...]] = tuple(
     line
-    for module in (files, attributes, processes, sockets, calls, network, models, door, states, review, limits, streams)
+    for module in (
+        *(files, attributes, processes, sockets, calls, network, models, door, states, review),
+        *(limits, hidden, streams),
+    )
     for line in module.TABLE.lines
 )
 BY_NAME: Final = {line.name: line for line in LINES}

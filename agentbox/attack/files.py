@@ -1,5 +1,7 @@
 """Reading what is not the agent's, and writing outside of its places, by every kind of name."""
 
+import ctypes
+import mmap
 import os
 import tempfile
 import threading
@@ -21,6 +23,7 @@ _HELD: Final = {"EACCES": "landlock"}
 _HELD_OR_SEALED: Final = {"EACCES": "landlock", "EROFS": "container"}
 _LINKS: Final = {"EACCES": "landlock", "EXDEV": "landlock"}
 _RACE_SECONDS: Final = 0.5
+_CREATED: Final = 0x100  # IN_CREATE, linux/inotify.h
 
 
 @TABLE.line("init-environment", "reads the environment of process 1", _HELD, tests=_STRANGERS)
@@ -197,6 +200,35 @@ def _device(_facts: Facts) -> str:
             tests=("tests/unit/attack/test_battery.py::test_nothing_gets_through",))  # fmt: skip
 def _own_oom_score(_facts: Facts) -> str:
     return tried(lambda: opened("/proc/self/oom_score_adj", os.O_WRONLY))
+
+
+@TABLE.line("zeros", "maps the device of zeros as memory that processes share, which counts for none of them", _HELD, since=3,
+            tests=("tests/unit/sandbox/test_anonymous.py::test_the_device_of_zeros_gives_no_shared_memory",))  # fmt: skip
+def _zeros(_facts: Facts) -> str:
+    def shared() -> None:
+        with open("/dev/zero", "r+b", buffering=0) as device:
+            mmap.mmap(device.fileno(), mmap.PAGESIZE, mmap.MAP_SHARED).close()
+
+    return tried(shared)
+
+
+@TABLE.line("watch", "watches the box's folders, and another agent's, for names of what is made there (inotify)",
+            {"EACCES": "reaper"}, since=3,
+            tests=("tests/unit/sandbox/test_watching.py::test_what_may_not_be_read_is_not_watched",))  # fmt: skip
+def _watch(facts: Facts) -> str:
+    library = ctypes.CDLL(None, use_errno=True)
+    instance = library.inotify_init1(os.O_CLOEXEC)
+    if instance < 0:
+        raise OSError(ctypes.get_errno(), "no instance")
+
+    def watch(path: str) -> None:
+        if library.inotify_add_watch(instance, path.encode(), _CREATED) < 0:
+            raise OSError(ctypes.get_errno(), path)
+
+    try:
+        return each(watch, (*facts.folders, facts.neighbour.home))
+    finally:
+        os.close(instance)
 
 
 def _target(facts: Facts) -> str:

@@ -1,7 +1,8 @@
 """A line of the battery, and the facts that it is given about the box. Both sides of the wire import this."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any, Final, Self
 
 PASSED: Final = "passed"
@@ -22,6 +23,7 @@ LAYERS: Final = (
 EDITIONS: Final[Mapping[int, str]] = {
     1: "what the box was built against",
     2: "what an independent verification of the box got through, and what attacks on its repairs did",
+    3: "what a second attack on the repaired box got through",
 }
 """Why lines came, by `since`."""
 
@@ -64,9 +66,16 @@ class Facts:
     )  # of an agent, by their names in the registry; the rest: MOST
     patience: float = 10.0  # seconds that a flood which went past its limit waits for somebody to notice
 
+    def lowered(self, lower: Mapping[str, int]) -> Self:
+        """With what of these limits is lower."""
+        return replace(self, limits={**self.limits, **{name: min(self._cap(name), cap) for name, cap in lower.items()}})
+
+    def _cap(self, limit: str) -> int:
+        return self.limits.get(limit, 0) or MOST[limit]
+
     def just_over(self, limit: str) -> int:
         """How far a flood goes: a quarter past the limit, so that one which nothing stops takes no host along."""
-        cap = self.limits.get(limit, 0) or MOST[limit]
+        cap = self._cap(limit)
         return cap + cap // 4 + 1
 
     def to_json(self) -> dict[str, Any]:
@@ -94,7 +103,7 @@ Attempt = Callable[[Facts], str]
 class Line:
     """`answers`: each reply that counts as stopped, and the layer that gives it. `alone`: an agent of its own, since it
     may be ended. `tests`: what holds the line besides the battery itself, as `path::name`. `since`: the edition of the
-    battery that has it first."""
+    battery that has it first. `lower`: limits of its agent where the box's are higher, so that less is a flood."""
 
     name: str
     title: str
@@ -103,6 +112,7 @@ class Line:
     alone: bool = False
     tests: tuple[str, ...] = ()
     since: int = 1
+    lower: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -114,7 +124,7 @@ class Table:
 
     def line(
         self, name: str, title: str, answers: Mapping[str, str], *, tests: tuple[str, ...] = (), alone: bool = False,
-        since: int = 1,
+        since: int = 1, lower: Mapping[str, int] = MappingProxyType({}),
     ) -> Callable[[Attempt], Attempt]:  # fmt: skip
         """Enters the decorated attempt. `title` goes on `an agent …`."""
 
@@ -128,6 +138,7 @@ class Table:
                     alone=alone,
                     tests=tests,
                     since=since,
+                    lower=lower,
                 )
             )
             return attempt

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from agentbox.attack.catalogue import LINES
@@ -51,12 +52,10 @@ class Attacker:
     client: BoxClient
     archive: bytes
 
-    def run(self, facts: Facts, *names: str) -> RunOutput:
+    def run(self, facts: Facts, *names: str, limits: Mapping[str, int] = MappingProxyType({})) -> RunOutput:
         """An agent that tries those lines, none = all that share one; returns when it has ended."""
-        words = (json.dumps(facts.to_json()), *names)
-        return self.client.agents.run_once(
-            self._spec("attacker", words), stdin=self.archive, timeout_s=_RUN_SECONDS, max_output=_KEPT
-        )
+        spec = {**self._spec("attacker", (json.dumps(facts.to_json()), *names)), "limits": dict(limits)}
+        return self.client.agents.run_once(spec, stdin=self.archive, timeout_s=_RUN_SECONDS, max_output=_KEPT)
 
     def lent(self) -> str:
         """The token of an agent that gave it away and has ended; "" where it had none."""
@@ -161,7 +160,9 @@ def attack(client: BoxClient, facts: Facts, lines: Iterable[Line] = LINES) -> Sc
                     "kept within bounds" if 0 < kept < aimed.just_over("stdout") else f"{PASSED}: {kept} bytes are kept"
                 )
             elif line.alone:
-                replies[line.name] = _alone(line, attacker.run(aimed, line.name))
+                told = aimed.lowered(line.lower)
+                limits = {name: told.limits[name] for name in line.lower}
+                replies[line.name] = _alone(line, attacker.run(told, line.name, limits=limits))
     titles = {"attack": "what an agent tries, and what stops it"}
     return Scorecard("doctor --attack", titles, tuple(judged(line, replies) for line in asked), strict=True)
 

@@ -19,6 +19,8 @@ from agentbox.sandbox import bpf, confine, landlock, launcher, leader, seccomp, 
 from agentbox.sandbox.answers.anonymous import SharedMappings
 from agentbox.sandbox.answers.buffers import Buffers
 from agentbox.sandbox.answers.listener import Notice
+from agentbox.sandbox.answers.polling import Polling
+from agentbox.sandbox.answers.rulesets import Rulesets
 from agentbox.sandbox.answers.watching import Watching
 from agentbox.sandbox.client import Launcher
 from agentbox.sandbox.syscalls import Machine
@@ -60,6 +62,10 @@ def _without_reaper() -> None:
     SharedMappings.map = _goes_on  # type: ignore[assignment, method-assign]
     Watching.make = _goes_on  # type: ignore[assignment, method-assign]
     Watching.add = _goes_on  # type: ignore[assignment, method-assign]
+    for name in ("make", "add"):
+        setattr(Polling, name, _goes_on)
+    for name in ("make", "add", "restrict"):
+        setattr(Rulesets, name, _goes_on)
     build: Callable[..., bytes] = seccomp.build
 
     def of_the_kernel(machine: Machine, **_: Any) -> bytes:

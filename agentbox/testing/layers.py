@@ -40,8 +40,8 @@ below. Layers that are programs (proxy, model gateway, API) have no such column:
 _FLOODS: Final = """
 ## Floods
 What holds a flood is counted, and each flood goes a quarter past its limit and no further, that of files under way as far again. Agents of these runs have 256 MiB, 32
-processes, 128 descriptors, 16 MiB of temp and 64 MiB of disk. Taken out are, one at a time: the reaper (its answers to `fork`, `clone`,
-`mmap` and inotify, and its bound on buffers), the limits of each process (`setrlimit`), the watchdog (a look at memory and number of
+processes, 128 descriptors, 16 MiB of temp and 64 MiB of disk; those of epoll and Landlock 32 MiB of memory. Taken out are, one at a time: the reaper (its answers to `fork`, `clone`,
+`mmap`, inotify, epoll and Landlock, and its bound on buffers), the limits of each process (`setrlimit`), the watchdog (a look at memory and number of
 processes of a tree), the walk of its folders, the bound on what agent host keeps of its output, the rule of the filter that all threads of a
 process share their descriptors; and all of them at once, where every flood gets through: it is one. A cell is what stopped it.
 """

@@ -9,14 +9,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, cast
 
-from harness.battery import battery, options
-from harness.container import DockerBox
-from harness.images import build_images
-from harness.pool import Pool
+sys.path[:0] = [str(Path(__file__).parents[1] / "tools")]  # where pytest finds it by its own settings
 
-from agentbox.attack.catalogue import LINES
-from agentbox.settings import CHECKOUT
-from agentbox.testing.attacked import attacked
+from harness.battery import battery, options  # noqa: E402
+from harness.container import DockerBox  # noqa: E402
+from harness.images import build_images  # noqa: E402
+from harness.pool import Pool  # noqa: E402
+
+from agentbox.attack.catalogue import LINES  # noqa: E402
+from agentbox.settings import CHECKOUT  # noqa: E402
+from agentbox.testing.attacked import attacked  # noqa: E402
 
 PAGE: Final = CHECKOUT / "docs/stories/attacks.md"
 COLUMNS: Final = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.attack.catalogue import BY_NAME, LINES
-from agentbox.attack.line import ABSENT, EDITIONS, LAYERS, PASSED, Facts, Line, Neighbour
+from agentbox.attack.line import ABSENT, EDITIONS, LAYERS, MOST, PASSED, Facts, Line, Neighbour
 from agentbox.attack.tries import call, each, tried, worst
 from agentbox.doctor import bundle
 from agentbox.doctor.attacking import judged
@@ -58,6 +58,15 @@ def test_facts_cross_the_wire() -> None:
     """As they were; what a newer caller knows more is left out."""
     facts = Facts(neighbour=Neighbour(pid=7, home="/x"), secrets=("/a",), ports=(1, 2))
     assert Facts.from_json({**json.loads(json.dumps(facts.to_json())), "newer": 1}) == facts
+
+
+def test_an_agent_of_a_line_may_have_less_and_never_more() -> None:
+    """A flood goes past what its own agent has."""
+    box = Facts(limits={"memory": 1000, "pids": 8})
+    assert box.lowered({"memory": 400}).limits == {"memory": 400, "pids": 8}
+    assert box.lowered({"memory": 4000}) == box
+    assert Facts().lowered({"memory": 400}).just_over("memory") == 501
+    assert all(set(line.lower) <= set(MOST) and (line.alone or not line.lower) for line in LINES)
 
 
 def test_tries(tmp_path: Path) -> None:
