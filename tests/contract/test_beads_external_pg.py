@@ -5,6 +5,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+import psycopg
 import pytest
 import pytest_asyncio
 from draining import create, drain
@@ -242,3 +243,32 @@ async def everything(adapter):
         found += page.items
         if (cursor := page.next_cursor) is None:
             return found
+
+
+@pytest.mark.parametrize("analyzed", [True, False])
+async def test_no_call_reads_the_whole_table(store, adapter, monkeypatch, analyzed):
+    """However many beads there are that it has nothing to do with, and whatever the server knows of them."""
+    epic, _ = await adapter.create_epic(spec())
+    await create(adapter, 1000)
+    store.change("ANALYZE beads" if analyzed else "SELECT 1")
+    sent = []
+    execute = psycopg.AsyncConnection.execute
+
+    async def recorded(db, sql, values=None, **more):
+        sent.append((sql, values))
+        return await execute(db, sql, values, **more)
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "execute", recorded)
+    held = lease()
+    claim = await adapter.claim_next("w", lease_id=held)
+    await adapter.heartbeat(claim.bead.id, held)
+    await adapter.close_bead(claim.bead.id, lease_id=held)
+    await adapter.claim_next("w", lease_id=lease(), tags=("none",))
+    await adapter.create_child(epic.id, spec())
+    await adapter.ready(limit=10)
+    await adapter.list(BeadFilter(status="claimed"), limit=10)
+    assert len(sent) >= 7
+    with store.session() as db:
+        for sql, values in sent:
+            plan = "\n".join(line for (line,) in db.execute(b"EXPLAIN " + sql, values).fetchall())
+            assert "Seq Scan on beads" not in plan, plan

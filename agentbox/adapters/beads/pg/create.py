@@ -8,7 +8,7 @@ from itertools import chain
 from agentbox.adapters.beads import contract
 from agentbox.adapters.beads.contract import Bead, BeadSpec, Kind
 from agentbox.adapters.beads.create import first_due, scheduled
-from agentbox.adapters.beads.pg.rows import BEAD, DUE, OVER, SELECT, hold
+from agentbox.adapters.beads.pg.rows import ANY_DUE, ANY_OVER, BEAD, DUE, OVER, SELECT, hold
 from agentbox.adapters.beads.rows import bead_of, moment, ms
 from agentbox.adapters.beads.schedules import Every
 from agentbox.adapters.damaged_rows import DamagedRows
@@ -114,10 +114,7 @@ async def make_due(db: Connection, ids: Ids, damaged: DamagedRows) -> None:
 
 async def any_over(db: Connection) -> tuple[bool, bool]:
     """Whether a lease is over, and whether a schedule is due."""
-    found = await row(
-        db,
-        f"""SELECT EXISTS (SELECT 1 FROM beads b WHERE {OVER}), EXISTS (SELECT 1 FROM beads b WHERE {DUE})""",
-    )
+    found = await row(db, f"SELECT {ANY_OVER}, {ANY_DUE}")
     assert found is not None
     return found[0], found[1]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentbox.adapters.beads.contract import Bead, Claim
 from agentbox.adapters.beads.leases import claim_of, refused, taken
-from agentbox.adapters.beads.pg.rows import BEAD, BLOCKED, CHANGED, DUE, NOW, OVER, Held, change, hold
+from agentbox.adapters.beads.pg.rows import ANY_DUE, ANY_OVER, BEAD, BLOCKED, CHANGED, NOW, OVER, Held, change, hold
 from agentbox.adapters.beads.rows import bead_of, ms
 from agentbox.adapters.errors import LeaseLost
 from agentbox.adapters.postgres import Connection, beat, row, rows
@@ -80,7 +80,7 @@ async def look(db: Connection, wanted: Wanted) -> Seen:
     where, values = _ready_to(wanted)
     found = await row(
         db,
-        f"""SELECT EXISTS (SELECT 1 FROM beads b WHERE {OVER}), EXISTS (SELECT 1 FROM beads b WHERE {DUE}),
+        f"""SELECT {ANY_OVER}, {ANY_DUE},
         EXISTS (SELECT 1 FROM beads b WHERE {where}), EXISTS (SELECT 1 FROM beads b WHERE b.lease_id = %s AND b.status = 'claimed')""",
         (*values, wanted.lease_id),
     )
@@ -151,8 +151,7 @@ def _take(where: str, count: int) -> str:
     """One statement, and so one transaction. Its counts are written out, so that its plan is made for so many."""
     leases = ", ".join(f"({number}, %s::text, %s::text, %s::bigint)" for number in range(1, count + 1))
     return f"""WITH picked AS MATERIALIZED (
-            SELECT b.id FROM beads b WHERE NOT EXISTS (SELECT 1 FROM beads b WHERE {OVER})
-                AND NOT EXISTS (SELECT 1 FROM beads b WHERE {DUE}) AND {where}
+            SELECT b.id FROM beads b WHERE NOT {ANY_OVER} AND NOT {ANY_DUE} AND {where}
             ORDER BY b.priority, b.rank, b.id LIMIT {count} FOR UPDATE OF b SKIP LOCKED
         ) UPDATE beads b SET {_granted("l.assignee", "l.lease_id", "l.ms")}
         FROM (SELECT id, row_number() OVER () AS number FROM picked) p, (VALUES {leases}) AS l (number, assignee, lease_id, ms)

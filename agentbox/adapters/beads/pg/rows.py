@@ -16,6 +16,9 @@ NOW = "(SELECT now_ms())"  # once a statement, so that an index can be used; of 
 CHANGED = "revision = b.revision + 1, updated_at = greatest(b.updated_at, now_ms())"  # of every UPDATE
 OVER = f"(b.status = 'claimed' AND b.lease_expires_at <= {NOW})"
 DUE = f"(b.status = 'open' AND b.next_due <= {NOW})"
+# In the order of their index and not as EXISTS: of that the planner expects a row soon, and so reads the whole table in vain.
+ANY_OVER = f"coalesce((SELECT TRUE FROM beads b WHERE {OVER} ORDER BY b.lease_expires_at LIMIT 1), FALSE)"
+ANY_DUE = f"coalesce((SELECT TRUE FROM beads b WHERE {DUE} ORDER BY b.next_due LIMIT 1), FALSE)"
 _SPENT = "b.attempts >= b.max_attempts"
 _SETTLED = f"""
     status = CASE WHEN {_SPENT} THEN 'closed' ELSE 'open' END, outcome = CASE WHEN {_SPENT} THEN 'failed' END,
