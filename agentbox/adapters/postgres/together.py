@@ -36,12 +36,15 @@ class Together(Generic[A, R]):
         self._send = send
         self._waiting: list[_Call[A, R]] = []
         self._latest: _Sent[A, R] | None = None
+        self._scheduled = False
 
     async def call(self, asked: A) -> R:
         """The answer. A statement that all its callers gave up is broken off."""
         call: _Call[A, R] = _Call(asked, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
-        asyncio.get_running_loop().call_soon(self._go_on)  # after those who were answered together have asked again
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._go_on)  # after those who were answered together have asked again
         try:
             return await call.answer
         except asyncio.CancelledError:
@@ -53,6 +56,7 @@ class Together(Generic[A, R]):
 
     def _go_on(self) -> None:
         """Sends what waits, unless something has just been sent."""
+        self._scheduled = False
         self._waiting = [call for call in self._waiting if not call.answer.done()]
         if self._latest is not None or not self._waiting:
             return
