@@ -12,6 +12,7 @@ from agentbox.probes.base import Check, ProbeResult
 from agentbox.settings import Paths
 
 TOTAL_SECONDS = 20.0
+_ATTENTIVE = 0.05  # seconds; a signal that interrupts no wait is heard by the main thread when the wait ends
 FORCED = "forced missing by a test hook"
 
 
@@ -54,9 +55,12 @@ def _slowest_first(probes: Iterable[Probe]) -> list[Probe]:
 def _collect(answers: "queue.SimpleQueue[ProbeResult]", count: int, end: float) -> dict[str, ProbeResult]:
     found: dict[str, ProbeResult] = {}
     while len(found) < count:
+        left = max(0.0, end - time.monotonic())
         try:
-            result = answers.get(timeout=max(0.0, end - time.monotonic()))
+            result = answers.get(timeout=min(left, _ATTENTIVE))
         except queue.Empty:
+            if left:
+                continue
             break
         found[result.id] = result
     return found

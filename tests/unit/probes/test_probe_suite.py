@@ -3,6 +3,7 @@
 import http.server
 import os
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -18,6 +19,25 @@ from agentbox.probes.executable import why_not_executable
 from agentbox.probes.suite import FORCED, run_probes
 from agentbox.settings import Paths
 from agentbox.testing.prefix_box import PYTHON, make_plan
+
+# As PID 1 does before supervisord; the system call of the waiting thread is not what the signal interrupts.
+SIGNALLED = """
+import os, signal, sys, threading
+from pathlib import Path
+from agentbox.plan.model import Probe
+from agentbox.probes.suite import run_probes
+from agentbox.settings import Paths
+from agentbox.testing.prefix_box import make_plan
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+folder = Path(sys.argv[1])
+os.mkfifo(folder / "up")
+slow = Probe(id="slow", feature="f", kind="exec", argv=("/bin/sh", "-c", f"echo >{folder}/up; exec sleep 20"), timeout_seconds=20)
+def tell():
+    (folder / "up").read_bytes()
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+threading.Thread(target=tell, daemon=True).start()
+run_probes(make_plan(1, (), probes=(slow,)), Paths(folder), "boot")
+"""
 
 
 @pytest.fixture
@@ -213,3 +233,9 @@ def test_a_hook_forces_a_failure_also_under_an_id_that_nobody_has(paths: Paths) 
     good = probe("path", type="dir", path="/usr")
     assert run(paths, good, force_missing="p")[0].detail == FORCED
     assert [result.id for result in run(paths, good, force_missing="q") if not result.passed] == ["q"]
+
+
+def test_a_signal_that_interrupts_no_wait_is_heard_all_the_same(tmp_path: Path) -> None:
+    """The kernel may give it to another thread, or just before the main one begins to wait."""
+    argv = [sys.executable, "-c", SIGNALLED, str(tmp_path)]
+    assert subprocess.run(argv, stdin=subprocess.DEVNULL, check=False, timeout=10).returncode == 143
