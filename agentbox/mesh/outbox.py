@@ -5,6 +5,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -14,12 +15,15 @@ import structlog
 
 from agentbox import clock
 from agentbox.adapters.beads.contract import Beads
+from agentbox.adapters.damaged_rows import UNREADABLE, DamagedRows, damaged_row
 from agentbox.adapters.errors import AdapterError, NotFound, QuotaExceeded, SlotUnavailable
-from agentbox.adapters.sqlite import Database, rows
+from agentbox.adapters.sqlite import Database
+from agentbox.adapters.sqlite_text import each_row
 from agentbox.adapters.wire import JsonObj, Record, record
 from agentbox.canonical import canonical_json
 
 FILE = "outbox.db"
+_COLUMNS = ("seq", "op", "bead", "lease", "ref", "body", "at")
 MOST = 10_000
 MOST_BYTES = 64 << 20
 WARN = 0.8  # of either bound
@@ -71,6 +75,7 @@ class Outbox:
 
     def __init__(self, folder: Path, tell: Tell, *, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
         self._db = Database(folder / FILE, MIGRATIONS, "beads", "outbox")
+        self._damaged = DamagedRows(FILE)
         self._tell, self._most, self._most_bytes = tell, most, most_bytes
         self._waiting: dict[int, tuple[str, int, datetime]] = {}  # seq -> ref, bytes, since
         self._changing = asyncio.Lock()
@@ -79,10 +84,9 @@ class Outbox:
         self._job: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Reads what waits. Raises BackendError."""
+        """Reads what waits; rows that cannot be read are named in the log, and stay. Raises BackendError."""
         await self._db.open()
-        found = await self._db.read(lambda db: rows(db, "SELECT seq, ref, length(CAST(body AS BLOB)), at FROM items"))
-        self._waiting = {seq: (ref, size, clock.from_wire(at)) for seq, ref, size, at in found}
+        self._waiting = {one.seq: (one.ref, one.size, one.at) for one in await self._stored()}
 
     async def close(self) -> None:
         """Ends the sending; what waits stays."""
@@ -134,8 +138,7 @@ class Outbox:
 
     async def items(self) -> tuple[OutboxItem, ...]:
         """The oldest first."""
-        found = await self._db.read(lambda db: rows(db, "SELECT seq, op, bead, ref, body, at FROM items ORDER BY seq"))
-        return tuple(_item(*row) for row in found)
+        return tuple(map(_item, await self._stored()))
 
     async def drop(self, item_id: str, by: str) -> None:
         """An operator gives a result up; journaled. Raises NotFound."""
@@ -176,14 +179,17 @@ class Outbox:
 
     async def flush(self, beads: Beads, keeper: Keeper) -> None:
         """Sends in order until one cannot be sent now. Raises that one's error; it and the rest wait on."""
-        found = await self._db.read(
-            lambda db: rows(db, "SELECT seq, op, bead, lease, ref, body FROM items ORDER BY seq")
-        )
-        for seq, op, bead, lease, ref, body in found:
-            if seq in self._waiting:
-                await self._send(beads, keeper, op, bead, lease, ref, json.loads(body))
-                await self._remove(seq)
+        for one in await self._stored():
+            if one.seq in self._waiting:
+                await self._send(beads, keeper, one.op, one.bead, one.lease, one.ref, one.body)
+                await self._remove(one.seq)
         self._warned = False
+
+    async def _stored(self) -> tuple["_Result", ...]:
+        """In order, without what cannot be read."""
+        sql = f"SELECT {', '.join(_COLUMNS)} FROM items ORDER BY seq"
+        found = await self._db.read(lambda db: list(each_row(db, sql, (), _COLUMNS, named=1)))
+        return self._damaged.readable(found, _result)
 
     async def _send(
         self, beads: Beads, keeper: Keeper, op: str, bead: str, lease: str, ref: str, body: dict[str, Any]
@@ -214,11 +220,36 @@ def _insert(db: apsw.Connection, values: tuple[str, ...]) -> int:
     return db.last_insert_rowid()
 
 
-def _item(seq: int, op: Literal["close", "release"], bead: str, ref: str, text: str, at: str) -> OutboxItem:
-    body = json.loads(text)
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """A row; `size` is of its body in bytes."""
+
+    seq: int
+    op: Literal["close", "release"]
+    bead: str
+    lease: str
+    ref: str
+    body: dict[str, Any]
+    size: int
+    at: datetime
+
+
+def _result(row: tuple[Any, ...]) -> _Result:
+    """Raises IntegrityError for a row that holds none."""
+    seq, op, bead, lease, ref, text, at = row
+    try:
+        body = json.loads(text)
+        if not isinstance(body, dict):
+            raise TypeError(type(body))
+        return _Result(seq, op, bead, lease, ref, body, len(text.encode()), clock.from_wire(at))
+    except UNREADABLE:
+        raise damaged_row(f"result {seq}") from None
+
+
+def _item(one: _Result) -> OutboxItem:
     return OutboxItem(
-        id=str(seq), op=op, bead_id=bead, ref=ref, outcome=str(body.get("outcome", "")), digest=_digest(body),
-        size=len(text.encode()), created_at=clock.from_wire(at),
+        id=str(one.seq), op=one.op, bead_id=one.bead, ref=one.ref, outcome=str(one.body.get("outcome", "")),
+        digest=_digest(one.body), size=one.size, created_at=one.at,
     )  # fmt: skip
 
 

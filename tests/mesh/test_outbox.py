@@ -1,5 +1,6 @@
 """The outbox of results, on a real store of beads."""
 
+import contextlib
 import sqlite3
 import uuid
 from collections.abc import AsyncIterator
@@ -137,3 +138,21 @@ async def test_F12_an_operator_gives_one_up(outbox: Outbox, told: Told, tmp_path
         await outbox.drop(item.id, "urn:agentbox:operator")
     with sqlite3.connect(tmp_path / "mesh/outbox.db") as db:
         assert db.execute("SELECT count(*) FROM items").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("damage", ["body = '{'", "body = '[]'", "at = 'never'", "bead = CAST(x'ff' AS TEXT)"])
+async def test_a_damaged_result_holds_up_no_other(outbox: Outbox, beads: Any, tmp_path: Path, damage: str) -> None:
+    """The others are listed and sent; its row stays as it is."""
+    held = await claimed(beads, 3)
+    for number, (bead, lease) in enumerate(held):
+        await outbox.put("close", bead, lease, f"ref{number}", {"outcome": "done"})
+    await outbox.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "mesh/outbox.db", isolation_level=None)) as db:
+        db.execute(f"UPDATE items SET {damage} WHERE seq = 2")
+    await outbox.open()
+    assert [item.ref for item in await outbox.items()] == ["ref0", "ref2"]
+    kept = Kept()
+    await outbox.flush(beads, kept)
+    assert (kept.left, outbox.depth) == (["ref0", "ref2"], 0)
+    with contextlib.closing(sqlite3.connect(tmp_path / "mesh/outbox.db")) as db:
+        assert db.execute("SELECT seq FROM items").fetchall() == [(2,)]
