@@ -46,7 +46,7 @@ def memory(name: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Needs a running box that is idle (`agentbox up`)."""
+    """Needs a running box (`agentbox up`) in which no agent ran for ten seconds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20)
     runs = min(parser.parse_args().runs, 5)
@@ -56,7 +56,7 @@ def main() -> None:
     archive = read_archive(Path(state.folder / "image").resolve())
     layers = {layer.name: layer.size / 1e6 for layer in archive.layers}
     keep("footprint", [
-        Claim("control plane idle, sum of PSS", "MiB", totals, 160, "supervisord, API, gateway, agent-host, launcher; box idle",
+        Claim("control plane idle, sum of PSS", "MiB", totals, 100, "supervisord, API, gateway, agent-host, launcher; box idle",
               peer="bare uvicorn", extra={"by_program": seen[0]}),
         Claim("bare uvicorn", "MiB", [sample["peer"] for sample in seen], None, "an ASGI application that does nothing"),
         Claim("image, compressed", "MB", [archive.size / 1e6], 115, "core profile, whole archive", extra={"layers": layers}),

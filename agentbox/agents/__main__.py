@@ -5,7 +5,7 @@ import sys
 from agentbox.trimmed_imports import leave_out
 
 leave_out("rich")  # structlog: tracebacks for a terminal
-leave_out("ssl")  # asyncio: TLS, which this program does not speak
+leave_out("ssl", "_hashlib")  # OpenSSL: this program speaks no TLS, and hashlib has algorithms of its own
 
 if __name__ == "__main__":
     from agentbox.agents.main import main

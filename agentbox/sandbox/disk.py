@@ -38,6 +38,11 @@ class Disk:
             self._socket.close()
             self._socket = None
 
+    def rest(self) -> None:
+        """Ends the walker, of whom the next tree starts another. For when there is no tree."""
+        self.close()
+        self.pid = 0
+
     def watch(self, reaper: int, bounds: Bounds) -> None:
         """From now on."""
         if not bounds.private:

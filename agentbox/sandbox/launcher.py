@@ -30,11 +30,13 @@ from agentbox.sandbox.watchdog import Bounds, Watchdog
 
 _DATAGRAM = 4096
 _FDS = 4
+IDLE_SECONDS = 10.0  # without an agent, after which what only waits for one is let go: the next start takes 2 ms longer
 
 
 def main(argv: list[str]) -> NoReturn:
-    """`argv[0]` is the number of the inherited socket."""
-    commands = socket.socket(fileno=int(argv[0]))
+    """`argv`: the seconds after which it rests, where not `IDLE_SECONDS`, and the number of the inherited socket."""
+    *idle, inherited = argv
+    commands = socket.socket(fileno=int(inherited))
     commands.set_inheritable(False)
     kernel.become_subreaper()
     kernel.forbid_new_privileges()
@@ -45,18 +47,19 @@ def main(argv: list[str]) -> NoReturn:
         names_of(seccomp.of_this_machine())
     gc.freeze()  # no collection touches, and so copies, the pages that the reapers share
     gc.disable()
-    Launcher(commands).run()
+    Launcher(commands, float(idle[0]) if idle else IDLE_SECONDS).run()
     sys.exit(0)
 
 
 class Launcher:
     """The loop: orders, deaths of reapers, and a look at all trees a few times a second."""
 
-    def __init__(self, commands: socket.socket) -> None:
-        self.commands = commands
+    def __init__(self, commands: socket.socket, idle_seconds: float) -> None:
+        self.commands, self.idle_seconds = commands, idle_seconds
         self.trees: dict[int, Bounds] = {}  # by pid of the reaper
         self.watchdog = Watchdog()
         self.next_look = 0.0
+        self.rest_at: float | None = None  # when there is nobody for whom to keep anything ready
         self.children = wakeup()
         self.locks = os.memfd_create("ports", os.MFD_CLOEXEC)  # what reapers lock, byte n for port n
         self.box = BoxTasks()
@@ -80,6 +83,7 @@ class Launcher:
                 return
             self._hear_of_disk()
             self.spare.look()
+            self._rest()
             if self.trees and time.monotonic() >= self.next_look:
                 self._look()
 
@@ -87,7 +91,20 @@ class Launcher:
         waits = [self.next_look - time.monotonic()] if self.trees else []
         if (due := self.spare.patience()) is not None:
             waits.append(due)
+        if self.rest_at is not None:
+            waits.append(self.rest_at - time.monotonic())
         return max(0, int(min(waits) * 1000) + 1) if waits else None
+
+    def _rest(self) -> None:
+        """The process that waits for an agent and the walker leave once there was none for a while."""
+        now = time.monotonic()
+        if self.trees or not (self.spare.pid or self.disk.pid):
+            self.rest_at = None
+        elif self.rest_at is None:
+            self.rest_at = now + self.idle_seconds
+        elif now >= self.rest_at:
+            self.spare.close()
+            self.disk.rest()
 
     def _obey(self) -> bool:
         try:

@@ -27,7 +27,7 @@ PROGRAMS = {
     "agents": (
         "agentbox.agents.__main__ agentbox.agents.main",
         {"apsw", "structlog"},
-        CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | {"ssl", "_ssl", "http.client", "email"},
+        CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | {"ssl", "_ssl", "_hashlib", "http.client", "email"},
     ),
     "agents, at its end": (
         "agentbox.agents.__main__ agentbox.supervision.rpc",
