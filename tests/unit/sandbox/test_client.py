@@ -231,22 +231,6 @@ async def test_a_cancelled_spawn_leaves_no_process(launcher: Launcher, launch: L
     await until(lambda: len(below(launcher.pid)) == 3, "as before")
 
 
-async def test_a_keeper_that_was_killed_while_it_waited_is_replaced(launcher: Launcher, launch: Launch) -> None:
-    """Or what it had forked: the next agents run, and the one that met the gap is told why it did not."""
-    await over(await launcher.spawn(launch))
-    for kill in (0, 1):  # the keeper; the process that was to be the agent
-        await until(lambda: len(below(launcher.pid)) == 3, "a pair waits")
-        keeper = next(row for row in tree.scan().values() if row.parent == launcher.pid)
-        (child,) = tree.descendants(tree.scan(), [keeper.pid])
-        killed = (keeper, child)[kill].pid
-        os.kill(killed, signal.SIGKILL)
-        await until(lambda killed=killed: (row := tree.look(killed)) is None or row.state == "Z", "it is gone")
-        if kill:
-            with pytest.raises(SpawnFailed, match="it was killed"):
-                await launcher.spawn(launch)
-        await over(await launcher.spawn(launch))
-
-
 async def test_close_ends_everything(launch: Launch) -> None:
     """After `close` neither the launcher nor any tree lives; closing again does nothing."""
     launcher = Launcher()
