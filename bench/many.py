@@ -4,7 +4,8 @@
 agent-host). First the cap as it is: a hundred idle agents are asked for at once, then a thousand, of which all beyond the cap are
 refused. Then a box whose `adapters.orchestrator.max_agents` is a thousand, profile minimal: until each has put out a line, what
 they weigh, what watching them costs, until all have ended. `--docker N` runs N containers at once beside the hundred; 0, or a
-machine without docker, leaves that out.
+machine without docker, leaves that out. A file system where many files were deleted in the last minutes is slow to make new ones
+(ext4 looks for an inode that was not freed just now: 0.5 ms each, six an agent), so measure with a fresh one on /var/tmp.
 
 Exit 1 where an agent within the cap did not start, one beyond it was not refused with the limit's name, one did not end, or a
 process, port, token, branch or temp file was left behind.
