@@ -26,6 +26,7 @@ def test_a_killed_box_is_unclean_next_time_and_a_drained_one_clean(box: PrefixBo
     assert box.until_event("PreviousBootUnclean")["previous_boot_id"] == first["boot_id"]
     previous = json.loads(box.paths.sentinel.read_bytes())["previous"]
     assert previous == {"boot_id": first["boot_id"], "sentinel_sha256": first["sentinel_sha256"], "shutdown": "unclean"}
+    box.until(lambda: len(boot_history(box.paths)) == 2)  # written after the event
     box.stop()
     mark_clean(box.paths, second["boot_id"])
     box.start()

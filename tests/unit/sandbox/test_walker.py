@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skipping import machine_lacks
 
 from agentbox.sandbox import tree, usage
 from agentbox.sandbox.disk import Disk
@@ -53,7 +53,8 @@ class Lab:
         assert self.walker._hear()
 
     def look_at_all(self) -> list[dict[str, Any]]:
-        """As `said`, whoever is due."""
+        """As `said`, whoever is due, and whenever they were walked before."""
+        self.walker._walks_at = 0.0
         for one in self.walker._trees.values():
             one.walked, one.gone = -1e9, one.gone + 1
         return self.said()
@@ -88,10 +89,14 @@ async def test_a_full_folder_is_found(lab: Lab, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def quiet() -> Iterator[Path]:
-    """A folder on a device on which few write."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Path(folder)
+def quiet(tmp_path: Path) -> Iterator[Path]:
+    """A device on which nobody else writes."""
+    if os.geteuid():
+        machine_lacks("root, which a mount needs")
+    (folder := tmp_path / "quiet").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
 
 
 @contextmanager
