@@ -23,6 +23,7 @@ from agentbox.adapters.errors import AdapterError, AdapterWriteRejected
 from agentbox.adapters.events.contract import NewEvent
 from agentbox.adapters.methods import METHODS
 from agentbox.adapters.orchestrator.contract import AgentSpec
+from agentbox.adapters.timing import Timing
 from agentbox.ids import uuid7
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.contracts.beads_common import LEASE
@@ -117,7 +118,8 @@ def left_by(box_type, work, **uses):
     recorder, errors = Recorder(), []
 
     async def run(prefix):
-        async with box_type(Path(prefix)).started({**USES, **uses}, privacy=ALL, spans=recorder) as container:
+        box = box_type(Path(prefix))
+        async with box.started({**USES, **uses}, privacy=ALL, spans=recorder, timing=Timing()) as container:
             await work(container, errors)
 
     with tempfile.TemporaryDirectory(dir="/var/tmp") as prefix, logged() as lines:

@@ -98,10 +98,10 @@ def test_the_seal_times_out_naming_whom_it_waits_for(box: PrefixBox, port: int) 
     box.script("slow.py", "import time; time.sleep(60)")
     slow = box_program("agent-host", 30, script="slow.py")
     box.install(make_plan(port, (*without(default_programs(port), "agent-host"), slow), test_hooks=True))
-    box.start({"AGENTBOX_TEST_SEAL_TIMEOUT": "0.5"})
+    box.start({"AGENTBOX_TEST_SEAL_TIMEOUT": "5"})  # by then the others are there on a busy machine too
     late = box.until_event("BootstrapSealTimeout")
     assert late["waiting_for"] == ["agent-host"]
-    assert late["timeout_seconds"] == 0.5
+    assert late["timeout_seconds"] == 5
     assert not box.paths.sentinel.exists()
 
 
