@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +222,8 @@ class PrefixBox:
         """SIGKILL for PID 1 and every process that carries this prefix in its environment."""
         for pid in members(self.paths.prefix):
             if procfs.alive(pid):
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it ended just now
+                    os.kill(pid, signal.SIGKILL)
         if self.process is not None:
             self.process.wait()
 
