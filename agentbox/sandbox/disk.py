@@ -38,8 +38,8 @@ class Disk:
             self._socket.close()
             self._socket = None
 
-    def rest(self) -> None:
-        """Ends the walker, of whom the next tree starts another. For when there is no tree."""
+    def stop(self) -> None:
+        """Stops the walker; call it while no tree is watched. The next `watch` starts another."""
         self.close()
         self.pid = 0
 

@@ -30,11 +30,11 @@ from agentbox.sandbox.watchdog import Bounds, Watchdog
 
 _DATAGRAM = 4096
 _FDS = 4
-IDLE_SECONDS = 10.0  # without an agent, after which what only waits for one is let go: the next start takes 2 ms longer
+IDLE_SECONDS = 10.0  # without an agent, until the spare reaper and the walker end
 
 
 def main(argv: list[str]) -> NoReturn:
-    """`argv`: the seconds after which it rests, where not `IDLE_SECONDS`, and the number of the inherited socket."""
+    """`argv`: optionally the idle time in seconds instead of `IDLE_SECONDS`, then the number of the inherited socket."""
     *idle, inherited = argv
     commands = socket.socket(fileno=int(inherited))
     commands.set_inheritable(False)
@@ -59,7 +59,7 @@ class Launcher:
         self.trees: dict[int, Bounds] = {}  # by pid of the reaper
         self.watchdog = Watchdog()
         self.next_look = 0.0
-        self.rest_at: float | None = None  # when there is nobody for whom to keep anything ready
+        self.release_at: float | None = None  # when an idle launcher ends the processes that it keeps ready
         self.children = wakeup()
         self.locks = os.memfd_create("ports", os.MFD_CLOEXEC)  # what reapers lock, byte n for port n
         self.box = BoxTasks()
@@ -83,7 +83,7 @@ class Launcher:
                 return
             self._hear_of_disk()
             self.spare.look()
-            self._rest()
+            self._release_idle()
             if self.trees and time.monotonic() >= self.next_look:
                 self._look()
 
@@ -91,20 +91,20 @@ class Launcher:
         waits = [self.next_look - time.monotonic()] if self.trees else []
         if (due := self.spare.patience()) is not None:
             waits.append(due)
-        if self.rest_at is not None:
-            waits.append(self.rest_at - time.monotonic())
+        if self.release_at is not None:
+            waits.append(self.release_at - time.monotonic())
         return max(0, int(min(waits) * 1000) + 1) if waits else None
 
-    def _rest(self) -> None:
-        """The process that waits for an agent and the walker leave once there was none for a while."""
+    def _release_idle(self) -> None:
+        """Ends the spare reaper and the walker after `idle_seconds` without an agent. The next agent starts new ones."""
         now = time.monotonic()
         if self.trees or not (self.spare.pid or self.disk.pid):
-            self.rest_at = None
-        elif self.rest_at is None:
-            self.rest_at = now + self.idle_seconds
-        elif now >= self.rest_at:
+            self.release_at = None
+        elif self.release_at is None:
+            self.release_at = now + self.idle_seconds
+        elif now >= self.release_at:
             self.spare.close()
-            self.disk.rest()
+            self.disk.stop()
 
     def _obey(self) -> bool:
         try:

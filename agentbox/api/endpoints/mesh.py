@@ -15,7 +15,7 @@ FILTERS = {"state": "state", "instance": "instance_id", "image": "image_hash"}
 
 
 def _host(call: Call) -> Host:
-    """Raises NotAdmitted on a box that is no host, BackendError while its sessions cannot be read."""
+    """Raises NotAdmitted on a box that is not a mesh host, BackendError while its sessions cannot be read."""
     host = call.services.mesh.host
     if host is None:
         raise NotAdmitted("this box is no mesh host", hint='set mesh.mode = "host" in its manifest')

@@ -1,4 +1,4 @@
-"""What waits for an agent: when there is one, and when there is none."""
+"""The spare reaper: replaced when it is killed, ended when the launcher is idle."""
 
 import asyncio
 import os
@@ -17,8 +17,8 @@ from agentbox.testing.until import until
 _TRIES = 20
 
 
-class Resting(Launcher):
-    """Rests at once when there is nobody."""
+class IdleAtOnce(Launcher):
+    """Counts as idle as soon as there is no agent."""
 
     program = ("agentbox.sandbox", "0")
 
@@ -51,14 +51,14 @@ async def over(agent: Agent) -> int | None:
 
 
 def waiting(launcher: Launcher, pair: list[Process]) -> bool:
-    """Whether a keeper and its child are all that the launcher has; fills `pair` with them."""
+    """Whether the spare reaper and its child are the only processes of the launcher; fills `pair` with them."""
     table = tree.scan()
-    keepers = [row for row in table.values() if row.parent == launcher.pid]
-    pair[:] = [*keepers, *tree.descendants(table, [row.pid for row in keepers])]
-    return len(keepers) == 1 and len(pair) == 2
+    reapers = [row for row in table.values() if row.parent == launcher.pid]
+    pair[:] = [*reapers, *tree.descendants(table, [row.pid for row in reapers])]
+    return len(reapers) == 1 and len(pair) == 2
 
 
-@pytest.mark.parametrize("launcher", [Resting], indirect=True)
+@pytest.mark.parametrize("launcher", [IdleAtOnce], indirect=True)
 async def test_an_idle_launcher_keeps_no_process_ready(launcher: Launcher, launch: Launch) -> None:
     """What waited for an agent and what walks its folders have left; the next agents start and are walked all the same."""
     pid = launcher.pid or 0
@@ -71,7 +71,7 @@ async def test_an_idle_launcher_keeps_no_process_ready(launcher: Launcher, launc
 
 
 async def pair_of(launcher: Launcher) -> list[Process]:
-    """The keeper that waits and its child, which is to be the agent."""
+    """The spare reaper and its child, which becomes the agent."""
     found: list[Process] = []
     await until(lambda: waiting(launcher, found), "a pair waits")
     return found
@@ -83,7 +83,7 @@ async def killed(process: Process) -> None:
 
 
 @pytest.mark.parametrize("launcher", [Launcher], indirect=True)
-async def test_a_keeper_that_was_killed_while_it_waited_is_replaced(launcher: Launcher, launch: Launch) -> None:
+async def test_a_killed_spare_reaper_is_replaced(launcher: Launcher, launch: Launch) -> None:
     """The next agent runs."""
     unwalked = replace(launch, private="")
     await killed((await pair_of(launcher))[0])
@@ -91,8 +91,8 @@ async def test_a_keeper_that_was_killed_while_it_waited_is_replaced(launcher: La
 
 
 @pytest.mark.parametrize("launcher", [Launcher], indirect=True)
-async def test_a_start_that_met_a_killed_child_of_the_keeper_is_told(launcher: Launcher, launch: Launch) -> None:
-    """A keeper that was not ready yet when it lost its child makes another; one that was says why there is no agent."""
+async def test_a_start_says_that_the_child_of_the_spare_reaper_was_killed(launcher: Launcher, launch: Launch) -> None:
+    """A reaper that was not ready yet makes another child; one that was ready fails the start with the reason."""
     unwalked, told = replace(launch, private=""), ""
     for _ in range(_TRIES):
         await killed((await pair_of(launcher))[1])
