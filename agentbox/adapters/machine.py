@@ -150,8 +150,8 @@ class SlotMachine:
         if cfg.use != self.cfg.use:
             self._deps.metrics.health.remove(cfg.slot, self.cfg.use)
         self.cfg = cfg
+        self._say("connecting", "")  # before calls of an exclusive store are refused
         if old.exclusive:
-            self._say("connecting", "")  # before its calls are refused
             self._serving = self._stand_in()
             await self._close(old, self._timing.close)
         if cfg.use == "off":
@@ -167,8 +167,9 @@ class SlotMachine:
             await self._connect()
 
     async def _connect(self) -> None:
+        """Opens a new instance. A slot that was down is shown as down, with its reason, until that has worked. Raises
+        OpenFailed."""
         self._move("connecting")
-        self._say("connecting", "")
         old = self._serving
         try:
             instance, health = await self._opened()

@@ -11,16 +11,12 @@ from typing import TypeVar
 
 from agentbox.plan.errors import PlanError
 from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
-from agentbox.plan.names import KUBERNETES
 from agentbox.sealed import at_or_below, undone
 
 _V = TypeVar("_V", bound=Hashable)
 _R = TypeVar("_R", Tmpfs, Volume)
 
 UID = GID = 1000
-CLOSED = Volume(source="closed-var-tmp", target="/var/tmp", read_only=True)
-"""Empty. Podman's `kube play` from 4.4 on, and CRI-O where it is set up so, mount a writable tmpfs without a size there
-in each container whose root is read-only. A pod has no word that forbids it, but what the pod itself mounts is on top."""
 DEFAULT_SECCOMP = "agentbox"
 _ADDS = "an exception adds, it never undoes: name another place or the narrower field"
 
@@ -52,15 +48,6 @@ def baseline(plan: Plan) -> Profile:
 def effective(plan: Plan) -> Profile:
     """The profile that this plan gives its box. Raises PlanError."""
     return merge(baseline(plan), plan.exceptions)
-
-
-def effective_on(plan: Plan, target: str) -> Profile:
-    """The same on one target: a pod closes what its engine would open. Raises PlanError."""
-    profile = effective(plan)
-    taken = {row.target for row in profile.tmpfs} | {row.target for row in profile.volumes}
-    if target != KUBERNETES or CLOSED.target in taken:
-        return profile
-    return replace(profile, volumes=(*profile.volumes, CLOSED))
 
 
 def merge(base: Profile, deltas: Iterable[Delta]) -> Profile:

@@ -41,10 +41,8 @@ def test_the_pod_boots_and_is_confined(images: Images, tmp_path: Path) -> None:
         assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
         assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
         checked = pod.events("PostureChecked")[-1]["expected"]
-        assert {"seccomp_fingerprint", "limit.memory", "root", "mount:/tmp", "mount:/var/tmp"} <= set(checked)
+        assert {"seccomp_fingerprint", "limit.memory", "root", "mount:/tmp"} <= set(checked)
         assert pod.events("PostureDrift") == []
-        refused = pod.run("/usr/bin/touch", "/var/tmp/file")
-        assert "Read-only file system" in refused.err
         health = pod.get("/health")
         assert health["posture"]["drift"] == []
         assert health["protections_absent"] == list(KUBERNETES_LACKS)

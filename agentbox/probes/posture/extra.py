@@ -5,6 +5,7 @@ import stat
 from collections.abc import Iterator, Mapping
 
 from agentbox.plan.merge import Profile
+from agentbox.plan.names import KUBERNETES
 from agentbox.probes.posture.mountinfo import Mount
 from agentbox.sealed import at_or_below
 from agentbox.settings import Paths
@@ -18,13 +19,15 @@ _ENGINE = frozenset(
     ["/", "/dev", "/dev/mqueue", "/dev/pts", "/dev/shm", "/dev/termination-log", "/etc/hostname", "/etc/hosts",
      "/etc/resolv.conf", "/run/.containerenv"]
 )  # fmt: skip
+# Podman's `kube play` from 4.4 on, and CRI-O with `read_only`, give each container whose root is read-only a tmpfs there.
+_POD_TMPFS, _POD_FLAGS = "/var/tmp", {"nosuid", "nodev"}
 _KERNEL = ("/proc", "/sys")
 _OTHER_TREES = ("/dev/pts", "/dev/shm", "/dev/mqueue")
 
 
-def extra_mounts(profile: Profile, paths: Paths, table: Mapping[str, Mount]) -> str:
+def extra_mounts(profile: Profile, paths: Paths, table: Mapping[str, Mount], on: str = "") -> str:
     """Targets that nothing explains, `none` when there are none. A vendor's runtime brings its own libraries, read-only:
-    with a device request or a runtime such mounts are not counted."""
+    with a device request or a runtime such mounts are not counted. `on`: the target, as `measured` has it."""
     vendor = bool(profile.device_requests or profile.runtime)
     known = {*_ENGINE, *_DEVICES, str(paths.manifest)}
     known |= {row.target for row in profile.tmpfs} | {row.target for row in profile.volumes}
@@ -35,6 +38,7 @@ def extra_mounts(profile: Profile, paths: Paths, table: Mapping[str, Mount]) -> 
         if target not in known
         and not any(at_or_below(target, tree) for tree in trees)
         and not (vendor and row.read_only)
+        and not (on == KUBERNETES and target == _POD_TMPFS and row.kind == "tmpfs" and row.flags >= _POD_FLAGS)
     )
 
 

@@ -9,7 +9,7 @@ import resource
 from collections.abc import Mapping
 from pathlib import Path
 
-from agentbox.plan.merge import Profile, effective_on
+from agentbox.plan.merge import Profile, effective
 from agentbox.plan.model import Plan, Tmpfs
 from agentbox.probes.posture import capabilities, fingerprint
 from agentbox.probes.posture.extra import extra_devices, extra_mounts
@@ -36,7 +36,7 @@ def measured(plan: Plan, paths: Paths, landlock_abi: int, target: str = "") -> d
     }
     if not paths.contained:
         return {**found, "user": "root" if os.geteuid() == 0 else "not root"}
-    profile = effective_on(plan, target)
+    profile = effective(plan)
     return {
         **found,
         "user": f"{os.getuid()}:{os.getgid()}",
@@ -81,7 +81,7 @@ def _mounts(profile: Profile, paths: Paths, table: Mapping[str, Mount], on: str)
         f"mount:{paths.manifest}": _access(table.get(str(paths.manifest))),
         **{f"mount:{row.target}": _access(table.get(row.target)) for row in profile.volumes},
         **{f"mount:{row.target}": tmpfs_found(row, table.get(row.target), on) for row in profile.tmpfs},
-        "mounts.extra": extra_mounts(profile, paths, table),
+        "mounts.extra": extra_mounts(profile, paths, table, on),
     }
 
 

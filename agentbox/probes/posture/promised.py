@@ -2,7 +2,7 @@
 
 import grp
 
-from agentbox.plan.merge import DEFAULT_SECCOMP, GID, Profile, effective_on
+from agentbox.plan.merge import DEFAULT_SECCOMP, GID, Profile, effective
 from agentbox.plan.model import Plan, Tmpfs
 from agentbox.plan.names import KUBERNETES
 from agentbox.probes.posture import capabilities, fingerprint
@@ -25,7 +25,7 @@ def promised(plan: Plan, paths: Paths, target: str = "") -> dict[str, str]:
     }
     if not paths.contained:
         return {**common, "user": "not root"}
-    profile = effective_on(plan, target)
+    profile = effective(plan)
     return {
         **common,
         **_identity(profile),

@@ -5,7 +5,6 @@ from typing import Any
 
 import yaml
 
-from agentbox.plan.merge import CLOSED
 from agentbox.plan.names import KUBERNETES, TARGET_VARIABLE
 from agentbox.render.grants.compare import LABELLED
 from agentbox.render.grants.model import Grants, Mount, UnknownGrantError, only
@@ -28,7 +27,6 @@ _CONTEXT = ("allowPrivilegeEscalation", "capabilities", "privileged", "readOnlyR
 _HOST = {"hostNetwork": "network", "hostPID": "pid", "hostIPC": "ipc"}
 _SHM = 64 << 20  # of the container runtimes (containerd, CRI-O) where nothing is mounted at /dev/shm
 _SAID_OF_ITSELF = {"name": TARGET_VARIABLE, "value": KUBERNETES}  # tells the box where it runs, and grants nothing
-_CLOSED = {"name": CLOSED.source, "mountPath": CLOSED.target, "readOnly": True}  # empty: it takes, and grants nothing
 _FLAGS = frozenset(["write", "exec", "suid", "dev"])
 _DEVICES = {"amd.com/gpu": ("/dev/dri", "/dev/kfd")}
 _REQUESTS = {"nvidia.com/gpu": "nvidia"}
@@ -112,8 +110,6 @@ def _mounts(row: Mapping[str, Any], pod: Mapping[str, Any], stateful: Mapping[st
         return
     volume = next(found for found in pod["volumes"] if found["name"] == row["name"])
     only("a volume", volume, ("name", "emptyDir", "configMap", "secret", "hostPath"))
-    if row == _CLOSED and volume.get("emptyDir") == {}:
-        return
     if "emptyDir" in volume:
         yield _memory(target, flags, volume["emptyDir"])
     elif "configMap" in volume:

@@ -3,12 +3,12 @@
 from typing import Any
 
 from agentbox.manifest import config_dir
-from agentbox.plan.merge import GID, UID, Profile, effective_on
+from agentbox.plan.merge import GID, UID, Profile, effective
 from agentbox.plan.model import Plan
 from agentbox.plan.names import KUBERNETES, TARGET_VARIABLE
 from agentbox.render import yaml
 from agentbox.render.errors import RenderError
-from agentbox.render.kubernetes.storage import closed_volumes, host_volumes, mebibytes, memory_volumes, mounts
+from agentbox.render.kubernetes.storage import host_volumes, mebibytes, memory_volumes, mounts
 from agentbox.render.options import Options, container_environment, passed
 from agentbox.settings import Paths
 
@@ -22,7 +22,7 @@ _DEVICES = {frozenset(["/dev/kfd", "/dev/dri"]): "amd.com/gpu"}
 
 def pod_spec(plan: Plan, options: Options) -> dict[str, Any]:
     """No host namespace, no service account, uid and gid 1000. Raises RenderError for a device that no plugin grants."""
-    profile = effective_on(plan, KUBERNETES)
+    profile = effective(plan)
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -155,7 +155,6 @@ def _volumes(plan: Plan, profile: Profile) -> list[dict[str, Any]]:
     }
     return [
         *memory_volumes(profile.tmpfs),
-        *closed_volumes(profile.volumes),
         *host_volumes(profile.volumes),
         *([{"name": _SECRETS, "secret": secret}] if plan.secrets else []),
         {"name": _MANIFEST, "configMap": {"name": plan.name, "defaultMode": 0o444}},

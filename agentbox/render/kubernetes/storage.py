@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
-from agentbox.plan.merge import CLOSED
 from agentbox.plan.model import Plan, Tmpfs, Volume
 from agentbox.plan.names import STATE
 from agentbox.render.kubernetes.names import label, own_labels
@@ -30,11 +29,6 @@ def claims(plan: Plan, volumes: Iterable[Volume]) -> list[dict[str, Any]]:
         for row in volumes
         if not _of_host(row)
     ]
-
-
-def closed_volumes(volumes: Iterable[Volume]) -> list[dict[str, Any]]:
-    """Empty, and mounted read-only. Not of memory: Podman forgets `readOnly` of such a mount."""
-    return [{"name": row.source, "emptyDir": {}} for row in volumes if row == CLOSED]
 
 
 def host_volumes(volumes: Iterable[Volume]) -> list[dict[str, Any]]:

@@ -75,8 +75,7 @@ class Pod:
         for volume in spec["volumes"]:
             if volume.pop("configMap", None):
                 volume["hostPath"] = {"path": str(self.manifest), "type": "File"}  # a map's `subPath` is not known
-            if volume.get("emptyDir"):  # one without a word is taken as it stands
-                memory = volume.pop("emptyDir")
+            if memory := volume.pop("emptyDir", None):
                 # A memory volume would be a folder of the disk, which the box tells: mounted as the kubelet mounts it.
                 where = self.folder / volume["name"]
                 self.memory[where] = memory["sizeLimit"]

@@ -4,12 +4,11 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import yaml
 
-from agentbox.plan.merge import CLOSED
 from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
 from agentbox.render.grants import READERS, UnknownGrantError, of_plan, unexcused, unused
 from agentbox.render.options import Options
@@ -112,11 +111,6 @@ def _pod(change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> Callable[[F
         files["kubernetes.yaml"] = yaml.safe_dump_all(rows).encode()
 
     return edit
-
-
-def _closed(box: dict[str, Any]) -> dict[str, Any]:
-    (row,) = (row for row in box["volumeMounts"] if row["name"] == CLOSED.source)
-    return cast(dict[str, Any], row)
 
 
 def _object(kind: str, change: Callable[[dict[str, Any]], Any]) -> Callable[[Files], None]:
@@ -230,8 +224,6 @@ MUTANTS: dict[str, tuple[str, Callable[[Files], None], str]] = {
         ),
         "mount",
     ),
-    "kubernetes closed place": ("kubernetes", _pod(lambda pod, box: _closed(box).pop("readOnly")), "mount"),
-    "kubernetes closed elsewhere": ("kubernetes", _pod(lambda pod, box: _closed(box).update(mountPath="/opt")), "mount"),
     "kubernetes disk": ("kubernetes", _pod(lambda pod, box: pod["volumes"][0]["emptyDir"].pop("medium")), "mount"),
     "kubernetes size": ("kubernetes", _pod(lambda pod, box: pod["volumes"][0]["emptyDir"].pop("sizeLimit")), "tmpfs.size"),
     "kubernetes variable": (
