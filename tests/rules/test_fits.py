@@ -70,7 +70,7 @@ def test_every_key_at_its_edges(path: tuple[str, ...]) -> None:
         assert fits(document) is not refused(document), value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), st.one_of(st.just(...), VALUES)), max_size=4))
 def test_a_full_manifest_with_a_few_things_spoilt(changes: list[tuple[tuple[str, ...], Any]]) -> None:
     """Any value at any key, keys that are gone."""

@@ -30,7 +30,7 @@ VALUES = st.recursive(
     ),
     max_leaves=5,
 )
-SLOW = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def places(table: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

@@ -22,7 +22,7 @@ from agentbox.manifest import Finding, generic, keys, parse
 from agentbox.manifest.bundle import schema_at
 from agentbox.manifest.keypath import KeyPath, to_text
 
-OFTEN = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+OFTEN = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 KEEP = {"reason", "mode", "patterns", "source", "target", "size"}  # required within what is written
 WRONG = {"boolean": 7, "integer": "seven", "number": "seven", "string": False, "array": 7}
 

@@ -1,7 +1,8 @@
 """RC-013, the whole battery: in a container no line of `doctor --attack` gets through, whichever system call list holds it.
 
 Column D; column H is `tests/unit/attack/test_battery.py`. A provider of models is enabled, so that there is no line with
-nothing to attack, and it is asked nothing. docs/stories/attacks.md says what each line was answered in a real run.
+nothing to attack, and it is asked nothing. Under the engine's own list, without --full, one of each kind of the lines that
+run alone: they are about limits, which no list of calls has a part in. docs/stories/attacks.md says what each line was answered in a real run.
 """
 
 from collections.abc import Callable
@@ -10,13 +11,21 @@ import pytest
 from attacked_page import COLUMNS, PAGE, told
 from harness.battery import battery, options
 from harness.container import DockerBox
+from sampling import OneOfEach
+
+from agentbox.attack.catalogue import LINES
 
 
 @pytest.mark.parametrize("profile", ["ours", "engine"])
-def test_rc_013_every_line(docker_box: Callable[..., DockerBox], profile: str) -> None:
-    """The same lines as on the page, and the same verdict on each."""
-    held = battery(docker_box(**options(profile)))
+def test_rc_013_every_line(docker_box: Callable[..., DockerBox], one_of_each: OneOfEach, profile: str) -> None:
+    """The same verdict on each line as on the page."""
+    alone = {line.name for line in LINES if line.alone}
+    chosen = alone if profile == "ours" else one_of_each(alone, lambda name: name.partition(".")[0])
+    lines = [line for line in LINES if not line.alone or line.name in chosen]
+    held = battery(docker_box(**options(profile)), lines)
     print("\n".join(f"{row.state}: {row.said}" for row in held.rows.values()))
-    assert {name: row.state for name, row in held.rows.items()} == told(PAGE.read_text())[COLUMNS[profile]]
+    page = told(PAGE.read_text())[COLUMNS[profile]]
+    assert {name: row.state for name, row in held.rows.items()} == {line.name: page[line.name] for line in lines}
+    assert page.keys() == {line.name for line in LINES}
     assert {name: row.said for name, row in held.rows.items() if row.state != "good"} == {}
     assert held.asked == []

@@ -1,4 +1,4 @@
-"""Large matrices run as a sample unless `--full` is given. The sample follows from a seed, which the report names."""
+"""Large matrices and properties run as a sample unless `--full` is given. The sample of a matrix follows from a seed, which the report names."""
 
 from __future__ import annotations
 
@@ -10,19 +10,28 @@ from operator import attrgetter
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import settings
 
 from agentbox.settings import CHECKOUT
 
+EXAMPLES, ALL_EXAMPLES = 40, 150
+"""Of each property whose settings name no number, without `--full` and with it."""
 OneOfEach = Callable[[Iterable[str], Callable[[str], str]], list[str]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--full", action="store_true", help="Every case of a test that is marked `sampled`.")
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="Every case of a test that is marked `sampled`, and more examples and lives.",
+    )
     parser.addoption("--sample-seed", metavar="TEXT", help="Which sample of them; without it the commit decides.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The seed, before processes are started that share it."""
+    """The seed, before processes are started that share it, and the number of examples, before tests are imported."""
+    settings.register_profile("agentbox", max_examples=ALL_EXAMPLES if config.option.full else EXAMPLES)
+    settings.load_profile("agentbox")
     if config.option.sample_seed is None:
         head = ["git", "-C", str(CHECKOUT), "rev-parse", "--short=12", "HEAD"]
         done = subprocess.run(head, capture_output=True, text=True, check=False)

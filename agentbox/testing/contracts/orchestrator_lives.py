@@ -21,8 +21,8 @@ class LivesClause:
     """Uses the fixture `lab`, which is not started."""
 
     async def test_O14_a_thousand_lives_leave_nothing(self, lab: Lab) -> None:
-        """Once all that is kept is full, descriptors, memory and rows stay where they are for hundreds of spawns and exits;
-        fewer where each passes a host's API, and no fewer than that host keeps rows."""
+        """Once all that is kept is full, descriptors, memory and rows stay where they are for as many spawns and exits as
+        `lab.lives` says, which are no fewer than rows are kept."""
         adapter = await lab.start()
         first, then = lab.lives
         oldest = await adapter.spawn(spec(*FOREVER), request_id=new_id())

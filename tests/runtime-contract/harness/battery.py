@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agentbox.attack.catalogue import LINES
+from agentbox.attack.line import Line
 from agentbox.doctor.attacking import attack, facts_of
 from agentbox.doctor.row import Row
 from agentbox.settings import CHECKOUT, Paths
@@ -74,13 +76,13 @@ def _without_ours(text: str) -> str:
     return text.replace(_OURS, "")
 
 
-def battery(box: DockerBox) -> Held:
-    """Every line, in a box that is started for it."""
+def battery(box: DockerBox, lines: Iterable[Line] = LINES) -> Held:
+    """Those lines, in a box that is started for them."""
     box.start()
     box.wait_ready()
     _serve(box)
     with client_of(box) as client:
-        card = attack(client, facts_of(box.plan, Paths()))
+        card = attack(client, facts_of(box.plan, Paths()), lines)
     asked = box.run(["cat", _ASKED]).out.split()
     return Held({row.subject: row for row in card.rows}, asked[1:])  # the first was ours
 

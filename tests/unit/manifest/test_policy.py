@@ -51,7 +51,7 @@ def test_not_beyond_means_nothing_more(scope: Scope) -> None:
     """Whatever the narrower one allows the wider one allows, denials on either side included."""
     requests = st.tuples(VALUES[scope], st.sampled_from(["", "GET", "POST"]), st.sampled_from(["", "/a", "/a/b", "/b"]))
 
-    @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(written(scope), written(scope), st.lists(requests, min_size=1, max_size=8))
     def check(narrow: list[Rule], wide: list[Rule], asked: list[tuple[str, str, str]]) -> None:
         child, parent = policy(scope, narrow), policy(scope, wide)

@@ -101,7 +101,7 @@ def _baseline() -> dict[str, Any]:
     return _service(_plan({}))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None)
 @given(_BLOCKS)
 def test_no_combination_removes_a_line_of_the_baseline(blocks: dict[str, dict[str, Any]]) -> None:
     """Built-in and written deltas, inherited ones too: refused as a whole, or only more than before."""

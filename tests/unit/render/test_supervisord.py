@@ -47,7 +47,7 @@ def _rendered(plan: Plan) -> str | RenderError:
         return error
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(_TEXT, max_size=4), st.dictionaries(_NAMES, _TEXT, max_size=4))
 def test_the_reader_gets_argv_and_environment_back_or_the_renderer_refuses(
     words: list[str], env: dict[str, str]
