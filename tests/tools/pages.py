@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,3 +48,13 @@ def masked(text: str) -> list[str]:
     for pattern, instead in _MASKS:
         text = pattern.sub(instead, text)
     return [line.strip() for line in text.strip().splitlines()]
+
+
+def outside_blocks(text: str) -> Iterator[str]:
+    """Its lines, without those of programs and their output."""
+    inside = False
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            inside = not inside
+        elif not inside:
+            yield line
