@@ -1,5 +1,5 @@
 {
-  description = "The room that autonomous coding agents live in: one manifest, one reproducible image.";
+  description = "Runs autonomous coding agents in a hardened box: one manifest, one reproducible image.";
 
   # For the second package source only (image.source = "nixpkgs"). Inputs are lazy: nothing under packages or checks
   # fetches it.
