@@ -1,7 +1,7 @@
-"""Draws a recorded terminal session as an SVG image. Its rows appear in the recorded order and pace.
+"""Draws a recorded terminal session as an SVG image.
 
-Long pauses are shortened, and each command waits for a reader. Where animation is not supported or not wanted, the
-image shows the whole session.
+Rows appear in the recorded order. Long pauses are shortened, and each command waits for a reader.
+Where animation is not supported or not wanted, the image shows the whole session.
 """
 
 import textwrap
@@ -14,6 +14,7 @@ LONGEST_PAUSE_S = 1.5
 READING_S = 2.0  # before a command or a remark
 ROW, COLUMN, MARGIN = 18, 8.4, 16  # pixels
 COMMAND, REMARK = MARKS = ("$ ", "# ")
+_WRAPPER = textwrap.TextWrapper(COLUMNS, drop_whitespace=False, break_on_hyphens=False)
 STYLE = """
   rect { fill: #16181d }
   text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
@@ -36,7 +37,7 @@ def rows(recording: Recording) -> Iterator[tuple[float, str]]:
         before = seconds
         *complete, line = (line + text).split("\n")
         for ended in complete:
-            for row in textwrap.wrap(ended, COLUMNS, drop_whitespace=False, break_on_hyphens=False) or [""]:
+            for row in _WRAPPER.wrap(ended) or [""]:
                 yield shown_at, row
 
 
@@ -45,8 +46,9 @@ def svg(recording: Recording) -> str:
     drawn = list(rows(recording))
     width, height = round(COLUMNS * COLUMN) + 2 * MARGIN, len(drawn) * ROW + 2 * MARGIN
     title = escape(recording.title)
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
         f"<title>{title}</title>",
         f"<style>{STYLE}</style>",
         f'<rect width="{width}" height="{height}" rx="8"/>',
@@ -54,6 +56,7 @@ def svg(recording: Recording) -> str:
     for number, (seconds, row) in enumerate(drawn, 1):
         if row:
             kind = {COMMAND: ' class="command"', REMARK: ' class="remark"'}.get(row[:2], "")
-            place = f'x="{MARGIN}" y="{MARGIN + number * ROW - 4}" style="animation-delay:{seconds:.2f}s"'
-            parts.append(f"<text{kind} {place}>{escape(row)}</text>")
+            place = f'x="{MARGIN}" y="{MARGIN + number * ROW - 4}"'
+            delay = f'style="animation-delay:{seconds:.2f}s"'
+            parts.append(f"<text{kind} {place} {delay}>{escape(row)}</text>")
     return "\n".join([*parts, "</svg>"]) + "\n"

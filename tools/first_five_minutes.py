@@ -1,10 +1,10 @@
-"""Records the session that README.md shows: docs/first-five-minutes.cast and, drawn from it, the .svg beside it.
+"""Records the session that README.md shows, and draws it: docs/first-five-minutes.cast and .svg.
 
-    .venv/bin/python tools/first_five_minutes.py                      # in a container
-    .venv/bin/python tools/first_five_minutes.py --engine process     # without a container engine
-    .venv/bin/python tools/first_five_minutes.py --draw               # only draw the stored recording again
+    .venv/bin/python tools/first_five_minutes.py                    # in a container
+    .venv/bin/python tools/first_five_minutes.py --engine process   # without an engine
+    .venv/bin/python tools/first_five_minutes.py --draw             # do not record again
 
-Every command is run for real, in a temporary directory, on a box of its own that is removed afterwards.
+Every command runs for real, in a temporary directory, on a box that is removed afterwards.
 """
 
 import argparse
@@ -26,12 +26,12 @@ TITLE = "The first five minutes with agentbox"
 BOX_UID = 1000
 FILES = {
     "sums.py": "def add(a, b):\n    return a - b\n",
-    "test_sums.py": "from sums import add\n\nassert add(2, 3) == 5, add(2, 3)\nprint('tests pass')\n",
+    "test_sums.py": "from sums import add\n\nassert add(2, 3) == 5\nprint('tests pass')\n",
 }
 
 
 class Session:
-    """A terminal whose home is `home`. It shows what is typed and printed, without paths of this machine."""
+    """A terminal whose home is `home`. It shows no path of this machine."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -50,26 +50,32 @@ class Session:
         self.show(f"{before}# {text}\n")
 
     def type(self, command: str, *, code: int = 0) -> str:
-        """Runs a command and returns its output. Raises RuntimeError if it ends with another exit code."""
+        """Runs a command and returns its output. Raises RuntimeError on another exit code."""
         self.show(f"$ {command}\n")
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": str(COLUMNS), **state(self.home)}
         process = subprocess.Popen(
-            ["bash", "-c", command.replace("~/", f"{self.home}/")], cwd=self.home / "agentbox", env=environment,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
+            ["bash", "-c", command.replace("~/", f"{self.home}/")],
+            cwd=self.home / "agentbox",
+            env=environment(self.home),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         assert process.stdout is not None
         output = ""
         for line in process.stdout:
             output += line
             self.show(line)
         if process.wait() != code:
-            raise RuntimeError(f"{command}: exit code {process.returncode} instead of {code}\n{output}")
+            raise RuntimeError(f"{command}: exit code {process.returncode}, not {code}\n{output}")
         return output
 
 
-def state(home: Path) -> dict[str, str]:
-    """The variable that keeps the state of the box in the temporary directory."""
-    return {"AGENTBOX_STATE_DIR": str(home / ".local/state/agentbox")}
+def environment(home: Path) -> dict[str, str]:
+    """That of this process, with the state of the box in the temporary directory."""
+    state = home / ".local/state/agentbox"
+    added = {"AGENTBOX_STATE_DIR": str(state), "COLUMNS": str(COLUMNS), "PYTHONUNBUFFERED": "1"}
+    return {**os.environ, **added}
 
 
 def free_ports(number: int) -> list[int]:
@@ -130,9 +136,12 @@ def record(engine: str) -> Recording:
             play(session, engine)
         finally:
             subprocess.run(
-                ["./agentbox.sh", "down", "--volumes", "--yes"], cwd=session.home / "agentbox", check=True,
-                stdout=subprocess.DEVNULL, env={**os.environ, **state(session.home)},
-            )  # fmt: skip
+                ["./agentbox.sh", "down", "--volumes", "--yes"],
+                cwd=session.home / "agentbox",
+                env=environment(session.home),
+                stdout=subprocess.DEVNULL,
+                check=True,
+            )
         return Recording(TITLE, tuple(session.events))
 
 

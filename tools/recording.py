@@ -17,12 +17,14 @@ class Recording:
     def write(self, path: Path) -> None:
         """One header, then one line per event."""
         text = "".join(text for _, text in self.events)
-        header = {"version": 2, "width": COLUMNS, "height": text.count("\n") + 1, "title": self.title}
-        lines = [json.dumps(header), *(json.dumps([at, "o", text.replace("\n", "\r\n")]) for at, text in self.events)]
-        path.write_text("\n".join(lines) + "\n")
+        rows = text.count("\n") + 1
+        header = {"version": 2, "width": COLUMNS, "height": rows, "title": self.title}
+        events = [[seconds, "o", part.replace("\n", "\r\n")] for seconds, part in self.events]
+        path.write_text("".join(f"{json.dumps(item)}\n" for item in (header, *events)))
 
     @classmethod
     def read(cls, path: Path) -> "Recording":
         """A recording that `write` stored. Raises OSError and ValueError."""
         header, *events = (json.loads(line) for line in path.read_text().splitlines())
-        return cls(header["title"], tuple((seconds, text.replace("\r\n", "\n")) for seconds, _, text in events))
+        parts = ((seconds, text.replace("\r\n", "\n")) for seconds, _, text in events)
+        return cls(header["title"], tuple(parts))

@@ -12,6 +12,7 @@ from agentbox.settings import CHECKOUT
 COLUMNS = 120
 PAGES = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md")])
 DECISIONS = sorted(CHECKOUT.glob("docs/adr/0*.md"))
+PARTS = ("Status:", "## Context", "## Decision", "## Consequences", "## How it is checked")
 INDEX = CHECKOUT / "docs/adr/README.md"
 GENERATED = frozenset(
     f"docs/{name}.md"
@@ -28,7 +29,7 @@ GENERATED = frozenset(
         "stories/attacks",
     )
 )
-"""Pages whose text is in the code: their lines are checked once it is rewritten. This set must shrink."""
+"""Pages whose text is in the code, until it is rewritten. This set must shrink."""
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|^\[\w+\]: (\S+)$", re.MULTILINE)
 
 
@@ -38,14 +39,21 @@ def name_of(page: Path) -> str:
 
 def too_wide(text: str) -> Iterator[str]:
     """Lines of prose. A row of a table and a line of a program or its output cannot be broken."""
-    return (line for line in outside_blocks(text) if len(line) > COLUMNS and not line.startswith("|"))
+    lines = (line for line in outside_blocks(text) if not line.startswith("|"))
+    return (line for line in lines if len(line) > COLUMNS)
+
+
+def links(text: str) -> Iterator[str]:
+    """Targets in parentheses and of reference definitions, without the part of a page."""
+    for inline, defined in _LINK.findall("\n".join(outside_blocks(text))):
+        yield inline or defined
 
 
 def test_lines_of_pages_fit() -> None:
     """At most 120 columns; a generated page that fits is removed from the set."""
-    wide = {name_of(page): lines for page in PAGES if (lines := list(too_wide(page.read_text())))}
-    found = "\n".join(f"{name}: {lines[0]}" for name, lines in wide.items() if name not in GENERATED)
-    assert not found
+    wide = {name_of(page): list(too_wide(page.read_text())) for page in PAGES}
+    wide = {name: lines for name, lines in wide.items() if lines}
+    assert {name: lines[0] for name, lines in wide.items() if name not in GENERATED} == {}
     assert GENERATED - set(wide) == set()
 
 
@@ -68,13 +76,13 @@ def test_every_decision_has_its_form() -> None:
     assert len(DECISIONS) >= 8
     for path in DECISIONS:
         text = path.read_text()
-        for heading in ("## Context", "## Decision", "## Consequences", "## How it is checked", "Status:"):
-            assert heading in text, f"{path.name}: {heading}"
+        for part in PARTS:
+            assert part in text, f"{path.name}: {part}"
         assert len(text.splitlines()) <= 70, path.name
 
 
 def test_the_index_has_every_decision_and_explains_every_number() -> None:
-    """Title, file and status of each; the numbers without a file are those that the index calls unused."""
+    """Title, file and status of each; the index calls a number without a file unused."""
     index = " ".join(INDEX.read_text().split())
     numbers = {int(path.name[:4]) for path in DECISIONS}
     for path in DECISIONS:
@@ -93,10 +101,10 @@ def test_the_index_has_every_decision_and_explains_every_number() -> None:
 
 def test_links_between_pages_lead_to_a_file() -> None:
     """A link to another site is not followed."""
-    found = [
+    broken = [
         f"{name_of(page)}: {link}"
         for page in PAGES
-        for link in (one or other for one, other in _LINK.findall("\n".join(outside_blocks(page.read_text()))))
+        for link in links(page.read_text())
         if "://" not in link and not (page.parent / link).exists()
     ]
-    assert not found, "\n".join(found)
+    assert not broken, "\n".join(broken)

@@ -18,7 +18,7 @@ def test_the_image_shows_the_recording() -> None:
 
 
 def test_rows_fit_the_image_and_appear_in_order() -> None:
-    """A row beyond the right edge would be cut; a command appears after what was printed before it."""
+    """A row beyond the right edge would be cut; a command follows earlier output."""
     drawn = list(rows(RECORDING))
     assert max(len(row) for _, row in drawn) <= COLUMNS
     assert [seconds for seconds, _ in drawn] == sorted(seconds for seconds, _ in drawn)

@@ -15,12 +15,12 @@ def commands(session: Recording) -> list[str]:
 
 
 def test_the_commands_of_the_picture_work() -> None:
-    """Each ends with the exit code that the session expects, and the recording has the same commands."""
+    """Each ends with its expected exit code, and the recording has the same commands."""
     played = record("process")
     assert commands(played) == commands(Recording.read(CAST))
     text = "".join(part for _, part in played.events)
     for line in (
-        "AssertionError: -1",
+        "AssertionError",
         "tests pass",
         "Could not resolve host",
         "Permission denied",
