@@ -13,6 +13,7 @@ from agentbox.adapters.methods import METHODS
 
 FAULTS: Final = ("slow", "flaky", "drop", "duplicate", "truncate")
 LONGEST: Final = 0.05  # seconds that a slow call waits before it is made, at most
+DEAL: Final = 25  # calls in which each kind happens as often as its share says
 
 
 class Faulty:
@@ -23,13 +24,14 @@ class Faulty:
     """
 
     def __init__(self, adapter: Adapter, seed: int, plan: Mapping[str, float]) -> None:
-        """`plan` gives kinds of `FAULTS` their share of the calls, 0 to 1 in all. One seed gives one order of faults. Raises
-        ValueError for another kind, or shares of more than 1."""
+        """`plan` gives kinds of `FAULTS` their share of the calls, 0 to 1 in all; of each 25 calls they get it exactly, in an
+        order that follows from the seed. Raises ValueError for another kind, or shares of more than 1."""
         if set(plan) - set(FAULTS) or not 0 <= sum(plan.values()) <= 1:
             raise ValueError(f"a plan has shares of {', '.join(FAULTS)} that come to 1 at most: {dict(plan)}")
         self._adapter, self._random = adapter, random.Random(seed)
-        self._kinds = [*plan, ""]
-        self._shares = [*plan.values(), 1 - sum(plan.values())]
+        faults = [kind for kind, share in plan.items() for _ in range(round(share * DEAL))]
+        self._kinds = [*faults, *[""] * (DEAL - len(faults))]
+        self._next: list[str] = []
         self._streams = {spec.name: spec.stream for spec in METHODS[adapter.slot]}
         self.happened: Counter[str] = Counter()
 
@@ -72,8 +74,9 @@ class Faulty:
             count += 1
 
     def _fault(self) -> str:
-        (kind,) = self._random.choices(self._kinds, self._shares)
-        if kind:
+        if not self._next:
+            self._next = self._random.sample(self._kinds, len(self._kinds))
+        if kind := self._next.pop():
             self.happened[kind] += 1
         return kind
 

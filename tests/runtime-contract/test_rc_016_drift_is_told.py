@@ -131,6 +131,7 @@ def told_while_it_lasts(box: DockerBox, seconds: float = SECONDS) -> None:
     wait_for(lambda: drift(box) == {}, seconds, lambda: f"nothing named; {drift(box)}")
     assert gauge(box)["limit.pids"] == 0
     assert events(box, "PostureDrift") == {"limit.pids": "1000"}
+    wait_for(lambda: events(box, "PostureChecked"), seconds, "the log says so too")
     assert events(box, "PostureChecked") == {"limit.pids": str(box.plan.resources.pids)}
 
 

@@ -154,6 +154,7 @@ def test_rc_020_told_while_running(make_box: Callable[..., Box]) -> None:
     mount(box, box.options.manifest)
     wait_for(lambda: told(box) == "", SECONDS, lambda: f"nothing told; {told(box)}")
     changes = [(LEVELS[name], name, [key]) for name, (key, _) in CHANGES.items()]
+    wait_for(lambda: len(drift_of(box)) == len(changes) + 2, SECONDS, lambda: f"log; {drift_of(box)}")
     assert drift_of(box) == [*changes, ("error", "invalid", []), ("info", "", [])]
     assert box.wait_ready()["plan_digest"] == before
     wait_for(lambda: len(in_journal(box)) == len(changes) + 2, SECONDS, lambda: f"journal; {in_journal(box)}")

@@ -182,10 +182,12 @@ class Box(ABC):
         return found
 
     def event(self, name: str) -> dict[str, Any]:
-        """The last boot event of that name; fails when there is none."""
-        found = [entry for entry in self.events() if entry["event"] == name]
-        assert found, f"no event {name} among {[entry['event'] for entry in self.events()]}"
-        return found[-1]
+        """The last boot event of that name; fails when there is none. An engine's log may be a moment behind the box."""
+
+        def found() -> list[dict[str, Any]]:
+            return [entry for entry in self.events() if entry["event"] == name]
+
+        return wait_for(found, 5, lambda: f"event {name} among {[entry['event'] for entry in self.events()]}")[-1]
 
     def sealed(self) -> bool:
         """Whether the box ever said that its boot is complete, or holds a sentinel."""
