@@ -13,7 +13,7 @@ lint:  ## ruff
 	$(PY) -m ruff check . && $(PY) -m ruff format --check .
 
 types:  ## mypy, strict
-	$(PY) -m mypy agentbox
+	$(PY) -m mypy agentbox tools
 
 imports:  ## the layers of .importlinter
 	.venv/bin/lint-imports
@@ -34,8 +34,9 @@ docs: schema  ## the generated reference pages
 	$(PY) -m agentbox.limits.reference
 	$(PY) -m agentbox.gateway.door.reference
 
-golden:  ## the golden files of the renderers
+golden:  ## the golden files: what is rendered, and what others read
 	$(PY) tests/golden/goldens.py
+	$(PY) tools/freeze.py
 
 bench:  ## every measured claim; raw numbers to bench/results
 	./agentbox.sh bench all

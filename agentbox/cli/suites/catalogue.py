@@ -56,7 +56,7 @@ SUITES = (
         programs=(
             ("python", "-m", "ruff", "check", "."),
             ("python", "-m", "ruff", "format", "--check", "."),
-            ("python", "-m", "mypy", "agentbox"),
+            ("python", "-m", "mypy", "agentbox", "tools"),
             ("lint-imports",),
         ),
     ),
