@@ -25,7 +25,7 @@ def test_every_kind_of_fact_is_found(facts: freeze.Facts) -> None:
     """No section is empty, and known names are where they belong: a source that moved away does not go unseen."""
     assert all(facts.values())
     for section, name in (
-        ("HTTP operations", "heartbeat"), ("records", "HTTP show_bead response.title"), ("records", "file boot.json.boot_id"),
+        ("HTTP operations", "heartbeat"), ("records", "HTTP close_bead response.title"), ("records", "file boot.json.boot_id"),
         ("records", "plan.json.programs"), ("databases", "var/lib/agentbox/beads/beads.db beads.title"),
         ("agent-host RPC", "agent.spawn takes spec"), ("agent API", "memory.store takes value"), ("exit codes", "007"),
         ("command line", "agentbox up --engine"), ("problems", "lease-lost"), ("events", "agent.started"),

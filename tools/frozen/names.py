@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from prometheus_client.metrics import MetricWrapperBase
+
 from frozen import code, events, examples, sources
 from frozen.records import flat
 from frozen.surfaces import plain
@@ -43,9 +45,7 @@ def boot() -> dict[str, str]:
     }
     found |= {f"phase {name}": f"stage {stage}" if stage else "" for name, stage in sources.PHASES}
     found |= {f"digest {name}": "" for name in sources.sentinel.DIGESTS}
-    return found | {
-        f"requirement {kind.family}": "" for kind in sources.REQUIREMENT.__subclasses__()
-    }
+    return found | {f"requirement {kind.family}": "" for kind in _below(sources.REQUIREMENT)}
 
 
 def metrics() -> dict[str, str]:
@@ -53,9 +53,9 @@ def metrics() -> dict[str, str]:
     found = {}
     for owner, registry in examples.collectors().items():
         for collector in registry._collector_to_names:
-            own = getattr(collector, "_labelnames", None)
-            for metric in collector.collect() if own is None else collector.describe():
-                labels = getattr(metric, "_labelnames", ()) if own is None else own
+            own = collector if isinstance(collector, MetricWrapperBase) else None
+            for metric in collector.collect() if own is None else own.describe():
+                labels = getattr(own or metric, "_labelnames", ())  # known before any value is
                 name = f"{metric.name}_total" if metric.type == "counter" else metric.name
                 found[f"{owner} {name}"] = f"{metric.type}({', '.join(labels)})"
     return found
@@ -158,7 +158,8 @@ def written() -> dict[str, str]:
 
 
 def _below(kind: type) -> Iterator[Any]:
-    for child in kind.__subclasses__():
+    children: list[type] = kind.__subclasses__()
+    for child in children:
         yield child
         yield from _below(child)
 

@@ -1,6 +1,6 @@
 """Records as the wire has them: members with their JSON types.
 
-A record is named by the place where it is met first on its way out: `HTTP show_bead response`,
+A record is named by the place where it is met first on its way out: `HTTP close_bead response`,
 `file boot.json`, and below that `HTTP list_agents response.items[]`. Of several places the
 shallowest one counts, then the first by name. So a Python class may be renamed and nothing here
 changes. A record that no listed place reaches is named by its class: `class Report`.
@@ -100,7 +100,8 @@ class Records:
 
 def subclasses(root: type) -> Iterator[type]:
     """All below it that are records themselves, of modules that are imported."""
-    for kind in root.__subclasses__():
+    children: list[type] = root.__subclasses__()
+    for kind in children:
         found = getattr(sys.modules[kind.__module__], kind.__name__, None)
         if (
             found is kind and is_dataclass(kind) and sources.is_product(kind.__module__)
