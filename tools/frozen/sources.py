@@ -24,6 +24,7 @@ from agentbox.adapters.events.delivery.ledger import Ledger as DeliveryLedger
 from agentbox.adapters.events.local_jsonl import LocalJsonlEvents
 from agentbox.adapters.memory.local_sqlite import LocalSqliteMemory
 from agentbox.adapters.memory.pg.schema import MIGRATIONS as MEMORY_PG
+from agentbox.adapters.memory.reembed import Report as ReembedReport
 from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator import over_rpc, rpc, rpc_client
 from agentbox.adapters.orchestrator.canaries import CanaryReport
@@ -70,6 +71,7 @@ from agentbox.cli.manifest_diff import Change as ManifestChange
 from agentbox.client import ctl
 from agentbox.client.records import Wire
 from agentbox.doctor.catalogue import CHECKS
+from agentbox.doctor.forms import plain as doctor_json
 from agentbox.doctor.row import STATES as CHECK_STATES, Row as CheckRow
 from agentbox.engine import daemon
 from agentbox.engine.state import BoxRecord, BuildStamp
@@ -85,10 +87,15 @@ from agentbox.gateway.proxy import answers as proxy_answers
 from agentbox.grants import holding, spent
 from agentbox.grants.holding import Holding
 from agentbox.grants.standing import Standing
+from agentbox.image.archive import BuildResult
 from agentbox.image.tree.entry import Entry as LayerEntry
+from agentbox.image.verify.steps import Step as VerifyStep
+from agentbox.limits.gauge import Breach
 from agentbox.limits.registry import LIMITS
 from agentbox.lock import npm_pack
 from agentbox.lock.changes import Change as LockChange
+from agentbox.lock.fetch import Fetched
+from agentbox.lockfile.inputs import Inputs as LockInputs
 from agentbox.lockfile.model import Lock
 from agentbox.manifest.bundle import properties as manifest_schema
 from agentbox.manifest.findings import Finding
@@ -208,6 +215,11 @@ PLACES: Final[Mapping[str, Any]] = {
     "agent-host RPC run": RunResult,
     "agent-host RPC stream": StreamItem,
     "attack facts": AttackFacts,
+    "agentbox.lock inputs": LockInputs,
+    "cli build": BuildResult,
+    "cli fetch": Fetched,
+    "cli verify step": VerifyStep,
+    "cli memory reembed": ReembedReport,
     "cli config diff change": ManifestChange,
     "cli config diff effect": Moved,
     "cli boot explain": Explanation,
@@ -220,6 +232,7 @@ PLACES: Final[Mapping[str, Any]] = {
     "file files of a layer": LayerEntry,
     "file journal": Event,
     "file models.json counts": Gauges,
+    "file models.json spent": spent.Spent,
     "plan.json": Plan,
     "file probes.json": Probe,
     "file ready.d": Note,
@@ -228,6 +241,7 @@ PLACES: Final[Mapping[str, Any]] = {
     "file state/builds.json": BuildStamp,
     "file state/record.json": BoxRecord,
     "file tasks": SpoolEntry,
+    "launcher breach": Breach,
     "launcher denied": Denials,
     "launcher ended": Ended,
     "launcher launch": Launch,
@@ -252,7 +266,7 @@ WRITTEN: Final[Mapping[str, tuple[Any, ...]]] = {
     "agent stream state": (life,),
     "agentbox-ctl": (ctl,),
     "cli output": (output, *_modules(commands)),
-    "doctor row": (CheckRow.to_wire,),
+    "doctor row": (CheckRow.to_wire, doctor_json),
     "file boot events": (BootLog,),
     "file build.json": (build_record,),
     "file dockerd.json": (daemon,),
