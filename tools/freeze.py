@@ -18,17 +18,19 @@ COMMAND: Final = "python tools/freeze.py"
 Facts = Mapping[str, Mapping[str, str]]
 
 
+def records() -> Records:
+    """Those that leave a process; the client's own are others of the same name."""
+    others = [kind for kind in _kinds() if not issubclass(kind, sources.CLIENT_RECORD)]
+    return Records((*surfaces.http_places(), *sources.PLACES.items()), others)
+
+
 def facts() -> Facts:
     """Section -> name -> what is known of it, as the code has it now."""
-    places = (*surfaces.http_places(), *sources.PLACES.items())
-    kinds = [kind for root in sources.RECORDS for kind in subclasses(root)]
-    records = Records(
-        places, [kind for kind in kinds if not issubclass(kind, sources.CLIENT_RECORD)]
-    )
-    client = Records((), [kind for kind in kinds if issubclass(kind, sources.CLIENT_RECORD)])
+    wire = records()
+    client = Records((), [kind for kind in _kinds() if issubclass(kind, sources.CLIENT_RECORD)])
     return {
-        "HTTP operations": surfaces.http(records),
-        "records": records.facts(),
+        "HTTP operations": surfaces.http(wire),
+        "records": wire.facts(),
         "records of the client": client.facts(),
         "members written by hand": names.written(),
         "documents": names.documents(),
@@ -79,6 +81,10 @@ def differences(old: Facts, new: Facts) -> Iterator[str]:
                 yield f"added to {section}: {name} {after[name]}".rstrip()
             elif before[name] != after[name]:
                 yield f"changed in {section}: {name}: {before[name]!r} -> {after[name]!r}"
+
+
+def _kinds() -> list[type]:
+    return [kind for root in sources.RECORDS for kind in subclasses(root)]
 
 
 def main(arguments: list[str]) -> int:

@@ -1,7 +1,12 @@
 """What others read of agentbox is what it was: names on the wire, on disk, in the environment, on the command line."""
 
+import re
+from dataclasses import is_dataclass
+from typing import get_origin
+
 import freeze
 import pytest
+from frozen import sources
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +39,25 @@ def test_every_kind_of_fact_is_found(facts: freeze.Facts) -> None:
         ("files", "box /run/agentbox/bootstrap.done"), ("documents", "file bootstrap.done: kernel.release"),
     ):  # fmt: skip
         assert name in facts[section], f"{section}: {name}"
+
+
+def test_every_file_that_writes_records_knows_a_listed_one() -> None:
+    """Where `asdict` is used beside a record of the same file, one that the file knows has its place in `sources.py`."""
+    listed = {get_origin(kind) or kind for kind in freeze.records().kinds}
+    unlisted = []
+    for module in (one for one in sources.MODULES if "asdict" in vars(one)):
+        known = [one for one in vars(module).values() if isinstance(one, type) and is_dataclass(one)]
+        if any(one.__module__ == module.__name__ for one in known) and listed.isdisjoint(known):
+            unlisted.append(module.__name__)
+    assert unlisted == []
+
+
+def test_one_file_knows_where_things_are() -> None:
+    """Modules of agentbox are imported in `sources.py` alone: a move of them touches no other file of the generator."""
+    folder = freeze.TARGET.parents[2] / "tools"
+    files = [folder / "freeze.py", *folder.glob("frozen/*.py")]
+    pattern = re.compile(r"^(from|import) agentbox\b", re.MULTILINE)
+    assert [path.name for path in files if pattern.search(path.read_text(encoding="utf-8"))] == ["sources.py"]
 
 
 def test_a_difference_is_told_by_name() -> None:

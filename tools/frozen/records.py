@@ -58,6 +58,11 @@ class Records:
                 )
         self._name(sorted((f"class {kind.__name__}", kind) for kind in rest))
 
+    @property
+    def kinds(self) -> tuple[Any, ...]:
+        """The classes, generic ones with their arguments."""
+        return tuple(self._names)
+
     def facts(self) -> dict[str, str]:
         """`<record>.<member>` -> its type; a member that may be left out has `?` behind it."""
         found: dict[str, str] = {}

@@ -68,6 +68,8 @@ from agentbox.cli import commands, manifest_index, output
 from agentbox.cli.effects import Moved
 from agentbox.cli.main import cli
 from agentbox.cli.manifest_diff import Change as ManifestChange
+from agentbox.cli.resolved import Resolved
+from agentbox.cli.suites.report import Case as TestCase
 from agentbox.client import ctl
 from agentbox.client.records import Wire
 from agentbox.doctor.catalogue import CHECKS
@@ -224,6 +226,7 @@ PLACES: Final[Mapping[str, Any]] = {
     "cli config diff effect": Moved,
     "cli boot explain": Explanation,
     "cli boot history": PastBoot,
+    "cli config explain key": Resolved,
     "cli lock change": LockChange,
     "agentbox.lock": Lock,
     "file boot.json": BootRecord,
@@ -235,6 +238,7 @@ PLACES: Final[Mapping[str, Any]] = {
     "file models.json spent": spent.Spent,
     "plan.json": Plan,
     "file probes.json": Probe,
+    "file results.json case": TestCase,
     "file ready.d": Note,
     "file review/commit.json": CommitJournal,
     "file review/review.json": Review,
