@@ -2,7 +2,8 @@
 
 Beside each stands what it was before the redesign (`bench/results/structure_before.json`) and its
 target. What needs a run is taken from the results of one; what only a reader can count (the steps
-of an admission, the files that a change touches) is in no row.
+of an admission, the files that a change touches) is in no row. Test code in the package is counted
+for itself, so that its leaving makes no other figure better.
 """
 
 import json
@@ -33,18 +34,18 @@ def rows() -> Iterator[Row]:
 
 
 def _structure() -> Iterator[Row]:
-    modules = sources.modules()
-    found = imports.cycles(modules)
+    everything, modules = sources.modules(), sources.product()
+    found = imports.cycles(everything)
     copies = {**sizes.class_names(modules), "function bodies": sizes.bodies(modules)}
     files = ", ".join(str(len(group)) for group in found)
     yield Row(
         "top-level entries of agentbox/",
-        len(sizes.entries(modules)),
+        len(sizes.entries(everything)),
         "14, beside __init__ and __main__",
     )
     yield Row(
         "largest packages",
-        {name: count for count, name in sizes.packages(modules)[:3]},
+        {name: count for count, name in sizes.packages(everything)[:3]},
         "20 at most",
     )
     yield Row(
@@ -52,7 +53,9 @@ def _structure() -> Iterator[Row]:
         {"cycles": len(found), "files": files},
         "0",
     )
+    test_code = sizes.lines(everything) - sizes.lines(modules)
     yield Row("lines", sizes.lines(modules), "70,000 at most")
+    yield Row("lines of test code in agentbox/", test_code, "0")
     yield Row("lines at 100 columns, nothing exempt", sizes.lines_at(100), "81,000 at most")
     yield Row("tokens without comments and docstrings", sizes.tokens(modules), "495,000 at most")
     yield Row("wide lines, lines exempt from formatting", sizes.widths(modules), "0; 20 at most")
@@ -68,8 +71,7 @@ def _structure() -> Iterator[Row]:
 
 
 def _parts() -> Iterator[Row]:
-    modules = sources.modules()
-    product = [module for module in modules if not module.name.startswith("agentbox.testing")]
+    product = sources.product()
     http, client = parts.http(product), parts.client(product)
     yield Row("fields of the plan with untyped members", len(parts.open_fields(product)), "0")
     yield Row(

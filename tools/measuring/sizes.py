@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from measuring.sources import PACKAGE, Module, tracked
+from measuring.sources import PACKAGE, TESTING, Module, tracked
 
 _LAYOUT: Final = frozenset(
     {
@@ -49,9 +49,10 @@ def lines(modules: list[Module]) -> int:
 
 
 def lines_at(width: int) -> int:
-    """Lines of the package as the formatter writes it at that width, nothing exempt."""
+    """Lines of the product as the formatter writes it at that width, nothing exempt."""
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(shutil.copytree(PACKAGE, Path(folder) / PACKAGE.name))
+        leave_out = shutil.ignore_patterns(TESTING, "__pycache__")
+        copy = Path(shutil.copytree(PACKAGE, Path(folder) / PACKAGE.name, ignore=leave_out))
         for path in copy.rglob("*.py"):
             path.write_text(_SKIP.sub("", path.read_text(encoding="utf-8")), encoding="utf-8")
         call = (

@@ -9,6 +9,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PACKAGE: Final = ROOT / "agentbox"
+TESTING: Final = "testing"  # the package of test code
 _OWNERS: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -72,3 +73,8 @@ def modules() -> list[Module]:
     """Every file of the package."""
     found = tracked("agentbox/*.py", "agentbox/**/*.py")
     return [Module(path, path.read_text(encoding="utf-8")) for path in found]
+
+
+def product() -> list[Module]:
+    """The same without test code."""
+    return [module for module in modules() if module.path.relative_to(PACKAGE).parts[0] != TESTING]
