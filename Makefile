@@ -34,8 +34,9 @@ docs: schema  ## the generated reference pages
 	$(PY) -m agentbox.limits.reference
 	$(PY) -m agentbox.gateway.door.reference
 
-golden:  ## the golden files of the renderers
+golden:  ## the golden files: what is rendered, and what others read
 	$(PY) tests/golden/goldens.py
+	$(PY) tools/freeze.py
 
 bench:  ## every measured claim; raw numbers to bench/results
 	./agentbox.sh bench all

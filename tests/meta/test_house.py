@@ -24,6 +24,7 @@ def tracked(*patterns: str) -> list[Path]:
 
 SOURCES = tracked("agentbox/**.py", "agentbox/*.py")
 TESTS = tracked("tests/**.py")
+TOOLS = tracked("tools/**.py", "tools/*.py")
 
 
 def name_of(path: Path) -> str:
@@ -53,9 +54,10 @@ def test_there_is_something_to_check() -> None:
     """The lists that the other checks walk are not empty."""
     assert len(SOURCES) > 50
     assert len(TESTS) > 20
+    assert len(TOOLS) > 10
 
 
-@each(SOURCES + TESTS + tracked("nix/**.nix", "nix/*.nix", "*.sh", "flake.nix"))
+@each(SOURCES + TESTS + TOOLS + tracked("nix/**.nix", "nix/*.nix", "*.sh", "flake.nix"))
 def test_files_can_be_read_in_one_sitting(path: Path) -> None:
     """No file is longer than 300 lines unless it is excused by name, and an excuse that is not needed is removed."""
     too_long = len(path.read_text().splitlines()) > CEILING
@@ -88,7 +90,7 @@ def test_only_settings_reads_the_environment(path: Path) -> None:
         assert not imported & {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
 
 
-@each([p for p in SOURCES if p.name == "__init__.py"])
+@each([p for p in SOURCES + TOOLS if p.name == "__init__.py"])
 def test_package_files_only_re_export(path: Path) -> None:
     """`__init__.py` holds a docstring, imports and `__all__`, and no code."""
     allowed = (ast.Import, ast.ImportFrom, ast.Expr, ast.Assign, ast.AnnAssign, ast.If)
@@ -99,7 +101,7 @@ def test_package_files_only_re_export(path: Path) -> None:
         )
 
 
-@each(SOURCES)
+@each(SOURCES + TOOLS)
 def test_no_failure_is_hidden(path: Path) -> None:
     """No bare `except`, no `except Exception: pass`, no `suppress(Exception)`, no `NotImplementedError` as a stub."""
     for node in ast.walk(ast.parse(path.read_text())):

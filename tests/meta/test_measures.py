@@ -1,0 +1,69 @@
+"""The measures of the structure count what they say they count."""
+
+from pathlib import Path
+
+from measuring import imports, parts, results, sizes, words
+from measuring.sources import ROOT, Module, modules
+
+
+def module(name: str, *lines: str) -> Module:
+    """A file that is not there."""
+    return Module(ROOT.joinpath(*name.split(".")).with_suffix(".py"), "\n".join([*lines, ""]))
+
+
+def test_a_cycle_has_those_who_reach_each_other() -> None:
+    """Imports for type checks, and those within functions, close a cycle as well; who only looks on is no part of it."""
+    found = imports.cycles([
+        module("agentbox.a", "from agentbox import b"),
+        module("agentbox.b", "if TYPE_CHECKING:", "    import agentbox.c"),
+        module("agentbox.c", "def late():", "    from agentbox.a import x"),
+        module("agentbox.d", "import agentbox.a"),
+    ])  # fmt: skip
+    assert found == [("agentbox.a", "agentbox.b", "agentbox.c")]
+
+
+def test_tokens_leave_out_what_is_no_code() -> None:
+    """Comments, docstrings and layout count for nothing; another text does."""
+    assert sizes.tokens([module("agentbox.a", '"""Doc."""', "", "x = 1  # why")]) == 3
+    assert sizes.tokens([module("agentbox.a", "x = 1", '"""Not a docstring."""')]) == 4
+
+
+def test_copies_are_found_whatever_they_are_called() -> None:
+    """Class names that stand twice, by kind; equal bodies under two names, docstrings aside."""
+    body = [f"    total = total + step({number}) * {number}" for number in range(9)]
+    one = module("agentbox.a", "class A: ...", "class _B: ...", "def first(total, step):", '    """One."""', *body)
+    two = module("agentbox.b", "class A: ...", "class _B: ...", "def second(total, step):", *body)
+    assert sizes.class_names([one, two]) == {"public class names": 1, "private class names": 1}
+    assert sizes.bodies([one, two]) == 1
+    assert sizes.bodies([one]) == 0
+
+
+def test_old_words_are_parts_of_names() -> None:
+    """Definitions and local variables are told apart; a word within a word is none."""
+    code = module(
+        "agentbox.a", "class LeftOut:", "    kept: int", "def take(wanted, foundation):", "    found_here = 1"
+    )
+    assert words.old_names([code]) == 4
+    assert words.old_variables([code]) == 1
+    assert words.old_sentences([module("agentbox.a", '"""It is no Mend."""', 'x = "is no key"')]) == {
+        "is no": 1,
+        "Mend": 0,
+    }
+
+
+def test_the_tree_is_measured() -> None:
+    """What is counted is there: a measure that looks in the wrong place would show the best of figures."""
+    found = modules()
+    assert len(found) > 500
+    assert 0 < len(sizes.entries(found)) < 100
+    assert parts.heartbeats(found)
+    assert parts.client(found)
+    assert parts.http(found)
+    assert all(sizes.data_lines().values())
+    assert results.suite() != results.ABSENT
+
+
+def test_a_bench_that_did_not_run_is_told(tmp_path: Path) -> None:
+    """Neither a missing file nor a missing claim is a figure."""
+    assert results.claim(str(tmp_path / "none"), "any", "p50") == results.ABSENT
+    assert results.claim("start", "no such claim", "p50") == results.ABSENT

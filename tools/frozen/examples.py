@@ -1,0 +1,84 @@
+"""Examples of what agentbox makes: its stores on disk, its metrics, documents of another shape than
+the record that writes them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from frozen import sources
+
+_OPEN_SECONDS: Final = 60.0
+
+
+async def make_stores(folder: Path) -> None:
+    """Every SQLite store of a box below `folder`, made by the class that the box uses."""
+    paths, deps = sources.Paths(folder), sources.Deps(metrics=sources.Metrics())
+    for kind in (
+        sources.LocalSqliteBeads,
+        sources.LocalFsPods,
+        sources.LocalSqliteMemory,
+        sources.LocalJsonlEvents,
+    ):
+        adapter = kind(
+            sources.SlotConfig(slot=kind.slot, use=kind.impl, required=True, paths=paths), deps
+        )
+        await adapter.open(sources.Deadline.after(_OPEN_SECONDS))
+        await adapter.close()
+    stores = (
+        sources.AgentStore(paths.slot(sources.HostConfig.folder)),
+        sources.BudgetLedger(paths.slot(sources.GATEWAY)),
+        sources.Outbox(paths.slot("mesh"), _nothing),
+        sources.DeliveryLedger(paths.slot("events"), "external-http"),
+    )
+    for store in stores:
+        await store.open()
+        await store.close()
+    sessions, tokens = sources.SessionStore(paths.slot("mesh")), sources.NamedTokens(paths)
+    await sessions.load()
+    await sessions.close()
+    await tokens.make(sources.NewToken(name="first", scopes=("beads:read",)), "")
+    await tokens.close()
+
+
+def collectors() -> Mapping[str, CollectorRegistry]:
+    """What is shown as metrics, by whose it is."""
+    names = ("slots", "box", "mesh host", "mesh client", "outbox", "http")
+    found, nowhere = {name: CollectorRegistry() for name in names}, Path("/nonexistent")
+    sources.Metrics(found["slots"])
+    sources.BoxMetrics(found["box"], plan_digest="", image_digest="", models=nowhere)
+    sources.HostMetrics(found["mesh host"])
+    sources.ClientMetrics(found["mesh client"])
+    sources.outbox_metrics(sources.Outbox(nowhere, _nothing), found["outbox"])
+    found["http"].register(sources.HttpMetrics())
+    return found
+
+
+def documents() -> dict[str, Mapping[str, Any]]:
+    """Examples of documents that have other members than the record that writes them."""
+    posture, previous, digests = (
+        sources.Posture(),
+        sources.Previous(),
+        dict.fromkeys(sources.sentinel.DIGESTS),
+    )
+    sealed = sources.sentinel.Sentinel("", "", 0.0, digests, (), "", 0, posture, (), previous)
+    entry = sources.Entry(
+        agent_id="",
+        spec=sources.AgentSpec(name=""),
+        limits=sources.Limits(),
+        principal="",
+        request_id="",
+    )
+    row = {
+        **entry.to_row(),
+        "spec": "",
+        "limits": "",
+        "holding": "",
+    }  # records that have a place of their own
+    return {"file bootstrap.done": json.loads(sealed.to_bytes()), "agents.db agents.row": row}
+
+
+def _nothing(_type: str, _data: Mapping[str, Any]) -> None:
+    """Nobody listens."""
