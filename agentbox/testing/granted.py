@@ -11,10 +11,12 @@ from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator.contract import AgentHandle, AgentSpec
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.gateway.authority import Refused
 from agentbox.gateway.following import Following
 from agentbox.grants.standing import Standing
 from agentbox.ids import uuid7
 from agentbox.testing.agent_host import AgentHostBox
+from agentbox.testing.until import until
 
 SAYS_TOKEN = 'printf "%s\\n" "$AGENTBOX_TOKEN"; exec sleep 1000'
 """A script for `sh -c`: the token on stdout, then nothing."""
@@ -72,7 +74,20 @@ async def token_of(adapter: LocalProcessOrchestrator, handle: AgentHandle, gener
 
 async def standing_of(adapter: LocalProcessOrchestrator, authority: Following, handle: AgentHandle) -> Standing:
     """What it holds, by its own token."""
-    return authority.identify(await token_of(adapter, handle))
+    return await identified(authority, await token_of(adapter, handle))
+
+
+async def identified(authority: Following, token: str) -> Standing:
+    """Whose token it is, once agent-host has told: an agent's first line may come before that on a busy machine."""
+    found: list[Standing] = []
+
+    def known() -> bool:
+        with contextlib.suppress(Refused):
+            found.append(authority.identify(token))
+        return bool(found)
+
+    await until(known, "the gateway knows the token")
+    return found[0]
 
 
 async def grant_id(

@@ -76,7 +76,7 @@ MUTANTS = (
            {**recorders(), "files": {**recorders()["files"], **CALLS_GIT}}),  # type: ignore[dict-item]
     Mutant("RC-004", "root-not-read-only", root_is_immutable, "EACCES",
            {"edit": instead("read_only: true\n    security_opt", "read_only: false\n    security_opt")}, start),
-    Mutant("RC-004", "posture-always-fine", root_drift_is_told, "no event PostureDrift",
+    Mutant("RC-004", "posture-always-fine", root_drift_is_told, "event PostureDrift among",
            {"service": WRITABLE, "files": ROOT_IS_FINE}),
     Mutant("RC-005", "missing-is-fine", partial(ends_naming, probe=PROBE), "sealed instead of ending",
            {"files": {**emptied()["files"], **MISSING_IS_FINE}}),  # type: ignore[dict-item]
