@@ -242,7 +242,7 @@ class LifeClauses:
 
     async def test_O14_limits_reach_the_kernel(self, adapter: Orchestrator) -> None:
         """Open files, data and file size are hard limits of the process; an endless agent ends at its wall clock."""
-        asked = limits(fds=64, memory=512 * MIB, branch_disk=MIB, wall_seconds=0.3)
+        asked = limits(fds=64, memory=512 * MIB, branch_disk=MIB, wall_seconds=2)
         script = "cd $TMPDIR; ulimit -Hn; ulimit -Hd; head -c 2000000 /dev/zero > big; stat -c %s big; exec sleep 1000"
         handle = await adapter.spawn(shell(script, limits=asked), request_id=new_id())
         found = await items(adapter, handle.agent_id)

@@ -193,7 +193,7 @@ class StreamClauses:
     async def test_O12_a_timeout_ends_the_run(self, adapter: Orchestrator) -> None:
         """Reason `timeout`, no process left, what was put out is there."""
         needle = f"4{time.time_ns() % 10**12}"
-        found = await adapter.run_once(shell(f"echo up; sleep {needle}"), request_id=new_id(), timeout_s=0.3)
+        found = await adapter.run_once(shell(f"echo up; sleep {needle}"), request_id=new_id(), timeout_s=1)
         assert (found.exit.reason, found.stdout) == ("timeout", b"up\n")
         assert running(needle) == []
 

@@ -102,7 +102,7 @@ async def test_a_run_ends_at_its_time(adapter: LocalProcessOrchestrator) -> None
     """All its processes, and nobody else's."""
     async with Neighbour(adapter) as neighbour, asyncio.timeout(30):
         spec = AgentSpec(name="run", argv=("sh", "-c", "sleep 1000 & echo up; wait"), profile="sandboxed")
-        done = await adapter.run_once(spec, request_id=uuid7(), timeout_s=0.5)
+        done = await adapter.run_once(spec, request_id=uuid7(), timeout_s=1)
         assert (done.exit.reason, done.stdout) == ("timeout", b"up\n")
         lines: Any = await adapter.read_record(0, 5)
         found = [(line["type"], line["data"]["config_path"]) for line in lines if line["type"].startswith("limit.")]

@@ -165,7 +165,7 @@ async def test_a_tree_beyond_its_processes_ends(launcher: Launcher, launch: Laun
 
 async def test_time_is_bounded(launcher: Launcher, launch: Launch) -> None:
     """After `wall_seconds` the tree ends, cause `timeout`, however deaf it is."""
-    deaf = replace(shell(launch, "trap '' TERM; sleep 1000; sleep 1000"), wall_seconds=0.2, grace_seconds=0.2)
+    deaf = replace(shell(launch, "trap '' TERM; sleep 1000; sleep 1000"), wall_seconds=1, grace_seconds=0.2)
     agent = await launcher.spawn(deaf)
     assert await over(agent) == (None, signal.SIGKILL, "timeout")
 
