@@ -136,6 +136,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except AgentboxError as error:
         _end(out, error)
     except (KeyboardInterrupt, click.exceptions.Abort):
+        # An interrupt that left an `exec` of text (a dataclass being made, say) has CPython end with the signal, handled or not,
+        # unless another `exec` of text came after it (Python/pythonrun.c, run_eval_code_obj).
+        exec("")
         _end(out, AgentboxError("interrupted", exit_code=ExitCode.INTERRUPTED))
     except click.ClickException as error:
         _say_usage(out, error)

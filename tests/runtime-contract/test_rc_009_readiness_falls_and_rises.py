@@ -111,6 +111,11 @@ def test_rc_009_volume(box: Box) -> None:
     rises(box, before)
 
 
+def _proofs(box: Box) -> list[tuple[str, int | list[str]]]:
+    """What the journal has of the canary: type, and the rules that failed or the number that held."""
+    return [(event["type"], event["data"]["rules"]) for event in box.journal() if event["type"].startswith("sandbox.")]
+
+
 def test_rc_009_sandbox(make_box: Callable[..., Box]) -> None:
     """A canary that finds a hole, and then another; the journal has both, and that it holds again."""
     box = make_box(test_hooks=True)
@@ -118,7 +123,8 @@ def test_rc_009_sandbox(make_box: Callable[..., Box]) -> None:
     proof = box.wait_ready()["evidence"]["sandbox"]
     assert proof["passed"] == proof["rules"] == len(RULES)
     falls_for_a_broken_canary(box)
-    told = [(event["type"], event["data"]["rules"]) for event in box.journal() if event["type"].startswith("sandbox.")]
+    wait_for(lambda: len(_proofs(box)) >= 3, SECONDS, "the journal has all three")
+    told = _proofs(box)
     assert told[:2] == [("sandbox.failed", ["read"]), ("sandbox.failed", ["write", "attribute"])]
     assert told[2:] == [("sandbox.proven", len(RULES))]
 
