@@ -54,9 +54,11 @@ def sealed() -> Iterator[Sealed]:
 
 
 def spawned(sealed: Sealed, **more: object) -> str:
-    return str(
-        sealed.client.call("spawn", body=sh("trap '' TERM; while :; do sleep 1; done", **more))["handle"]["agent_id"]
-    )
+    """Deaf to TERM once this returns."""
+    spec = sh("trap '' TERM; echo deaf; while :; do sleep 1; done", **more)
+    agent_id = str(sealed.client.call("spawn", body=spec)["handle"]["agent_id"])
+    assert any(event.event == "stdout" for event in sealed.client.stream("stream_agent", {"id": agent_id}))
+    return agent_id
 
 
 def most_files(sealed: Sealed) -> int:
