@@ -34,9 +34,10 @@ def verified(box: Box) -> dict[str, Any]:
 
 
 def moments_of_the_end(box: Box, since: int) -> list[str]:
-    """When each step of the shutdown happened, in the order in which it must: what the journal holds from `since` on."""
+    """When each step of the shutdown first happened, in the order in which it must: what the journal holds from `since` on.
+    The end of one agent may be asked for twice, of which the second changes nothing."""
     told = [event for event in box.journal() if event["seq"] >= since]
-    types = {event["type"]: event for event in told if not event["type"].startswith("slot.")}
+    types = {event["type"]: event for event in reversed(told) if not event["type"].startswith("slot.")}
     closed = next(e for e in told if e["type"] == "slot.write" and e["data"]["method"] == "close_bead")
     return [
         types["boot.shutdown_started"]["data"]["time"],
