@@ -39,7 +39,7 @@ class Disk:
             self._socket = None
 
     def stop(self) -> None:
-        """Stops the walker; call it while no tree is watched. The next `watch` starts another."""
+        """Stops the disk scanner; call it while no tree is watched. The next `watch` starts another."""
         self.close()
         self.pid = 0
 

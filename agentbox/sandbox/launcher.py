@@ -30,7 +30,7 @@ from agentbox.sandbox.watchdog import Bounds, Watchdog
 
 _DATAGRAM = 4096
 _FDS = 4
-IDLE_SECONDS = 10.0  # without an agent, until the spare reaper and the walker end
+IDLE_SECONDS = 10.0  # without an agent, until the preforked reaper and the disk scanner end
 
 
 def main(argv: list[str]) -> NoReturn:
@@ -96,7 +96,9 @@ class Launcher:
         return max(0, int(min(waits) * 1000) + 1) if waits else None
 
     def _release_idle(self) -> None:
-        """Ends the spare reaper and the walker after `idle_seconds` without an agent. The next agent starts new ones."""
+        """Ends the preforked reaper and the disk scanner after `idle_seconds` without an agent.
+
+        The next agent starts new ones."""
         now = time.monotonic()
         if self.trees or not (self.spare.pid or self.disk.pid):
             self.release_at = None

@@ -13,7 +13,7 @@ from agentbox.adapters.methods import METHODS
 
 FAULTS: Final = ("slow", "flaky", "drop", "duplicate", "truncate")
 LONGEST: Final = 0.05  # seconds that a slow call waits before it is made, at most
-DEAL: Final = 25  # calls in which each kind happens as often as its share says
+ROUND: Final = 25  # calls after which every fault has had its share
 
 
 class Faulty:
@@ -24,13 +24,13 @@ class Faulty:
     """
 
     def __init__(self, adapter: Adapter, seed: int, plan: Mapping[str, float]) -> None:
-        """`plan` gives kinds of `FAULTS` their share of the calls, 0 to 1 in all; of each 25 calls they get it exactly, in an
-        order that follows from the seed. Raises ValueError for another kind, or shares of more than 1."""
+        """`plan` gives kinds of `FAULTS` their share of the calls, 0 to 1 in all, rounded to a
+        25th: every 25 calls have that many of each kind, in an order that follows from the seed. Raises ValueError for another kind, or shares of more than 1."""
         if set(plan) - set(FAULTS) or not 0 <= sum(plan.values()) <= 1:
             raise ValueError(f"a plan has shares of {', '.join(FAULTS)} that come to 1 at most: {dict(plan)}")
         self._adapter, self._random = adapter, random.Random(seed)
-        faults = [kind for kind, share in plan.items() for _ in range(round(share * DEAL))]
-        self._kinds = [*faults, *[""] * (DEAL - len(faults))]
+        faults = [kind for kind, share in plan.items() for _ in range(round(share * ROUND))]
+        self._kinds = [*faults, *[""] * (ROUND - len(faults))]
         self._next: list[str] = []
         self._streams = {spec.name: spec.stream for spec in METHODS[adapter.slot]}
         self.happened: Counter[str] = Counter()

@@ -74,20 +74,24 @@ async def token_of(adapter: LocalProcessOrchestrator, handle: AgentHandle, gener
 
 async def standing_of(adapter: LocalProcessOrchestrator, authority: Following, handle: AgentHandle) -> Standing:
     """What it holds, by its own token."""
-    return await identified(authority, await token_of(adapter, handle))
+    return await authorization_of(authority, await token_of(adapter, handle))
 
 
-async def identified(authority: Following, token: str) -> Standing:
-    """Whose token it is, once agent-host has told: an agent's first line may come before that on a busy machine."""
-    found: list[Standing] = []
+async def authorization_of(authority: Following, token: str) -> Standing:
+    """Waits until the gateway has the token's authorization: on a busy machine an agent's first output can be faster.
 
-    def known() -> bool:
+    Raises AssertionError when the gateway does not receive it."""
+    result: Standing | None = None
+
+    def received() -> bool:
+        nonlocal result
         with contextlib.suppress(Refused):
-            found.append(authority.identify(token))
-        return bool(found)
+            result = authority.identify(token)
+        return result is not None
 
-    await until(known, "the gateway knows the token")
-    return found[0]
+    await until(received, "the gateway has the authorization")
+    assert result is not None
+    return result
 
 
 async def grant_id(

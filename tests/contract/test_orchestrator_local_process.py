@@ -31,7 +31,7 @@ def _adapter(box: AgentHostBox) -> LocalProcessOrchestrator:
 class LocalLab:
     """An agent-host below a folder of the test."""
 
-    lives = (240, 160)
+    lives = (240, 600)
 
     def __init__(self, prefix: Path) -> None:
         self._prefix = prefix
@@ -158,10 +158,8 @@ async def adapter(store: Store) -> LocalProcessOrchestrator:
 
 
 @pytest.fixture
-async def lab(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[LocalLab]:
+async def lab(tmp_path: Path) -> AsyncIterator[LocalLab]:
     made = LocalLab(tmp_path)
-    if request.config.option.full:
-        made.lives = (240, 600)
     yield made
     await made.close()
 

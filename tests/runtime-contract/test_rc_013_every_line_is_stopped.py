@@ -1,8 +1,11 @@
 """RC-013, the whole battery: in a container no line of `doctor --attack` gets through, whichever system call list holds it.
 
 Column D; column H is `tests/unit/attack/test_battery.py`. A provider of models is enabled, so that there is no line with
-nothing to attack, and it is asked nothing. Under the engine's own list, without --full, one of each kind of the lines that
-run alone: they are about limits, which no list of calls has a part in. docs/stories/attacks.md says what each line was answered in a real run.
+nothing to attack, and it is asked nothing.
+
+Without --full, the run under the engine's own list tries every attack that shares its agent with others, and one of each
+group of those that need an agent of their own. The latter are about limits, streams, reviews and an open connection, in
+which the container's list has no part. docs/stories/attacks.md has the reply to each in a real run.
 """
 
 from collections.abc import Callable

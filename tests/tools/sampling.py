@@ -1,4 +1,6 @@
-"""Large matrices and properties run as a sample unless `--full` is given. The sample of a matrix follows from a seed, which the report names."""
+"""Large matrices and properties run as a sample unless `--full` is given.
+
+The sample of a matrix follows from a seed, which the report names."""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from hypothesis import settings
 
 from agentbox.settings import CHECKOUT
 
-EXAMPLES, ALL_EXAMPLES = 40, 150
+EXAMPLES, ALL_EXAMPLES = 40, 300
 """Of each property whose settings name no number, without `--full` and with it."""
 OneOfEach = Callable[[Iterable[str], Callable[[str], str]], list[str]]
 

@@ -19,15 +19,13 @@ _ENGINE = frozenset(
     ["/", "/dev", "/dev/mqueue", "/dev/pts", "/dev/shm", "/dev/termination-log", "/etc/hostname", "/etc/hosts",
      "/etc/resolv.conf", "/run/.containerenv"]
 )  # fmt: skip
-# Podman's `kube play` from 4.4 on, and CRI-O with `read_only`, give each container whose root is read-only a tmpfs there.
-_POD_TMPFS, _POD_FLAGS = "/var/tmp", {"nosuid", "nodev"}
 _KERNEL = ("/proc", "/sys")
 _OTHER_TREES = ("/dev/pts", "/dev/shm", "/dev/mqueue")
 
 
 def extra_mounts(profile: Profile, paths: Paths, table: Mapping[str, Mount], on: str = "") -> str:
     """Targets that nothing explains, `none` when there are none. A vendor's runtime brings its own libraries, read-only:
-    with a device request or a runtime such mounts are not counted. `on`: the target, as `measured` has it."""
+    with a device request or a runtime such mounts are not counted. `on`: the target that the box runs on."""
     vendor = bool(profile.device_requests or profile.runtime)
     known = {*_ENGINE, *_DEVICES, str(paths.manifest)}
     known |= {row.target for row in profile.tmpfs} | {row.target for row in profile.volumes}
@@ -38,8 +36,15 @@ def extra_mounts(profile: Profile, paths: Paths, table: Mapping[str, Mount], on:
         if target not in known
         and not any(at_or_below(target, tree) for tree in trees)
         and not (vendor and row.read_only)
-        and not (on == KUBERNETES and target == _POD_TMPFS and row.kind == "tmpfs" and row.flags >= _POD_FLAGS)
+        and not (on == KUBERNETES and _is_pod_tmpfs(row))
     )
+
+
+def _is_pod_tmpfs(row: Mount) -> bool:
+    """Whether Podman or CRI-O mounted it below a read-only root: `podman kube play` from 4.4 on (containers/podman,
+    `read-only-tmpfs`), CRI-O with `read_only` (crio.conf(5))."""
+    flags = {"nosuid", "nodev"}
+    return row.target == "/var/tmp" and row.kind == "tmpfs" and row.flags >= flags
 
 
 def extra_devices(profile: Profile) -> str:

@@ -21,8 +21,8 @@ class LivesClause:
     """Uses the fixture `lab`, which is not started."""
 
     async def test_O14_a_thousand_lives_leave_nothing(self, lab: Lab) -> None:
-        """Once all that is kept is full, descriptors, memory and rows stay where they are for as many spawns and exits as
-        `lab.lives` says, which are no fewer than rows are kept."""
+        """Once all that is kept is full, descriptors, memory and rows stay where they are for `lab.lives[1]` spawns and
+        exits. The `lab.lives[0]` before them are more than the rows that are kept."""
         adapter = await lab.start()
         first, then = lab.lives
         oldest = await adapter.spawn(spec(*FOREVER), request_id=new_id())

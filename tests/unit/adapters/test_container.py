@@ -74,6 +74,15 @@ async def test_a_slow_open_loses_while_others_are_ready(box):
         assert caught.value.retry_after is not None
 
 
+async def test_a_slot_that_is_down_is_reported_as_down_while_it_reconnects(box):
+    """With the reason of the last attempt, until an attempt succeeds."""
+    async with box.started(uses={"orchestrator": "local-process"}) as container:
+        machine = container._slots["orchestrator"]
+        await until(lambda: machine.state == "connecting", "the slot is opened again")
+        assert machine.status.state == "down"
+        assert machine.status.detail
+
+
 async def test_a_required_orchestrator_must_open(box):
     """The start fails with one sentence, and nothing stays open."""
     container = box.container(uses={"orchestrator": "local-process"}, required=("orchestrator",))

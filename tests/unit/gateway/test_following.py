@@ -13,7 +13,7 @@ from agentbox.gateway.authority import Refused
 from agentbox.gateway.following import Following
 from agentbox.ids import uuid7
 from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.granted import followed, identified, opened
+from agentbox.testing.granted import authorization_of, followed, opened
 from agentbox.testing.until import until
 
 MANIFEST = """
@@ -66,10 +66,14 @@ async def started(
 async def test_its_own_token_names_the_agent(adapter: LocalProcessOrchestrator, authority: Following) -> None:
     """And no other does: not the hash, not a part, not a text that is no token."""
     handle, token = await started(adapter)
-    standing = await identified(authority, token)
-    assert (standing.agent_id, standing.generation, standing.profile) == (handle.agent_id, 1, "sandboxed")
+    authorization = await authorization_of(authority, token)
+    assert (authorization.agent_id, authorization.generation, authorization.profile) == (
+        handle.agent_id,
+        1,
+        "sandboxed",
+    )
     assert len(token) >= 43
-    for wrong in (standing.token_sha256, token[:-1], "", token + "\udc00"):
+    for wrong in (authorization.token_sha256, token[:-1], "", token + "\udc00"):
         with pytest.raises(Refused):
             authority.identify(wrong)
     await adapter.terminate(handle)
@@ -88,7 +92,7 @@ async def test_only_the_hash_is_kept(adapter: LocalProcessOrchestrator, box: Age
 async def test_a_policy_decides_below_the_ceiling(adapter: LocalProcessOrchestrator, authority: Following) -> None:
     """`egress.allow` cuts every net pattern down; the last rule that matches decides in the other scopes."""
     handle, token = await started(adapter, profile="fetcher")
-    who = await identified(authority, token)
+    who = await authorization_of(authority, token)
     for target in ("example.com:443", "a.pkg.example:8443", "a.pkg.example:80"):
         await authority.check(who, "net", "connect", target)
     await authority.check(who, "tool", "call", "memory/search")
@@ -107,7 +111,7 @@ async def test_a_policy_decides_below_the_ceiling(adapter: LocalProcessOrchestra
 async def test_the_end_of_an_agent_ends_its_token(adapter: LocalProcessOrchestrator, authority: Following) -> None:
     """Whoever waits is told, and the standing that somebody kept is worth nothing."""
     handle, token = await started(adapter)
-    who = await identified(authority, token)
+    who = await authorization_of(authority, token)
     cut = authority.revoked(who)
     await authority.check(who, "tool", "call", "any/tool")
     await adapter.terminate(handle)
@@ -128,7 +132,7 @@ async def test_a_token_of_an_earlier_life(adapter: LocalProcessOrchestrator, aut
         if item.kind == "stdout" and item.generation == 2:
             again = item.data.decode().strip()
             break
-    assert (await identified(authority, again)).generation == 2
+    assert (await authorization_of(authority, again)).generation == 2
     with pytest.raises(Refused):
         authority.identify(token)
     await adapter.terminate(AgentHandle(agent_id=handle.agent_id, generation=2))
@@ -141,7 +145,7 @@ async def test_a_lost_connection_takes_everything_back(tmp_path: Path) -> None:
     try:
         async with opened(box) as adapter, followed(box) as authority:
             _, token = await started(adapter, restart="always")
-            who = await identified(authority, token)
+            who = await authorization_of(authority, token)
             cut = authority.revoked(who)
             box.kill()
             async with asyncio.timeout(30):
