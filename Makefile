@@ -25,14 +25,14 @@ format:  ## rewrite the sources in the house's form
 	$(PY) -m ruff format . && $(PY) -m ruff check --fix .
 
 schema:  ## schema/agentbox.bundle.json
-	$(PY) -m agentbox.manifest.bundle
+	$(PY) -m agentbox.manifest.schema.bundle
 
 docs: schema  ## the generated reference pages
-	$(PY) -m agentbox.cli.reference
-	$(PY) -m agentbox.api.reference
-	$(PY) -m agentbox.features.reference
-	$(PY) -m agentbox.limits.reference
-	$(PY) -m agentbox.gateway.door.reference
+	$(PY) -m agentbox.host.reference.cli
+	$(PY) -m agentbox.host.reference.api
+	$(PY) -m agentbox.host.reference.features
+	$(PY) -m agentbox.host.reference.limits
+	$(PY) -m agentbox.host.reference.agent_api
 
 golden:  ## the golden files: what is rendered, and what others read
 	$(PY) tests/golden/goldens.py

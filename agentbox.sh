@@ -54,6 +54,6 @@ place=''; [ ! -r "$venv/.checkout" ] || IFS= read -r place <"$venv/.checkout" ||
 if [ -L "$venv" ] || [ "$place" != "$here" ] || [ ! -x "$venv/bin/python" ] ||
   ! cmp -s "$here/requirements.host" "$venv/.required"; then
   find_python || install_python "$@"; exec 9<&-
-  "$python" "$here/agentbox/bootstrap_host.py" "$here" "${TERM:-dumb}"
+  "$python" "$here/agentbox/host/bootstrap.py" "$here" "${TERM:-dumb}"
 fi
 exec "$venv/bin/python" -P -m agentbox "$@" # -P: of this checkout, whatever lies in the working directory

@@ -6,7 +6,7 @@ import signal
 import sys
 from typing import NoReturn
 
-_PREREQUISITE = 3  # agentbox.errors.ExitCode, whose file could be the one that is missing
+_PREREQUISITE = 3  # agentbox.core.errors.ExitCode, whose file could be the one that is missing
 
 
 def start() -> None:
@@ -14,7 +14,7 @@ def start() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        from agentbox.cli.main import main
+        from agentbox.host.cli.main import main
 
         main()
     except SystemExit as ended:

@@ -27,9 +27,9 @@ from pathlib import Path
 from measure import Claim, docker, keep, told
 
 from agentbox.client import AsyncBoxClient
-from agentbox.errors import AgentboxError
-from agentbox.ids import uuid7
-from agentbox.sandbox import tree
+from agentbox.core.errors import AgentboxError
+from agentbox.core.ids import uuid7
+from agentbox.sandbox.launcher import tree
 from agentbox.testing.api_box import TOKEN, ApiBox
 
 ECHO = {"name": "echo", "argv": ["/bin/echo", "x"], "profile": "minimal"}

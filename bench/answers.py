@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from measure import Claim, keep
 
-from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.confinement import Confinement
 from agentbox.testing.confined import EVERYWHERE, door, python
 
 _PIDS = 128

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from measure import Claim, docker, keep, seconds_of, told
 
-from agentbox.errors import AgentboxError
+from agentbox.core.errors import AgentboxError
 
 ROOT = Path(__file__).resolve().parents[1]
 CHANGED = ROOT / "agentbox/api/app.py"

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from measure import Claim, docker, keep, told
 
-from agentbox.cli.context import Cli
-from agentbox.errors import AgentboxError
-from agentbox.settings import CHECKOUT
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.cli.context import Cli
 
 RUN, READ = 0.3, 0.2  # seconds, p95
 _WARM_UPS = 2

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from measure import Claim, container, docker, keep, told
 
-from agentbox.cli.context import Cli
-from agentbox.image import read_archive
+from agentbox.host.cli.context import Cli
+from agentbox.host.image.archive import read_archive
 
 _MIB = 1024.0
 # Proportional size of every program that supervisord keeps, itself included, and of one uvicorn that serves nothing.
@@ -23,7 +23,7 @@ def command(pid):
 found = {}
 for entry in pathlib.Path("/proc").glob("[0-9]*"):
     line = command(entry.name)
-    for name in ("agentbox.boot.supervisord", "agentbox.api", "agentbox.gateway", "agentbox.agents", "agentbox.sandbox"):
+    for name in ("agentbox.box.boot.supervisord", "agentbox.api", "agentbox.gateway", "agentbox.agents", "agentbox.sandbox"):
         if f"-m {name}" in line:
             found[name] = found.get(name, 0) + pss(entry.name)
 code = "import asyncio, uvicorn\\nasync def app(s, r, w): pass\\n" \\

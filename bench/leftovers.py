@@ -9,9 +9,9 @@ from typing import Any
 
 import apsw
 
-from agentbox.sandbox import tree
-from agentbox.settings import PREFIX_VARIABLE, Paths
-from agentbox.supervision.rpc import SupervisorUnavailable
+from agentbox.box.supervision.rpc import SupervisorUnavailable
+from agentbox.core.paths import PREFIX_VARIABLE, Paths
+from agentbox.sandbox.launcher import tree
 
 _PROGRAMS = ("management-api", "gateway", "agent-host")
 _OF_THE_BOX = frozenset({"screenshots"})  # a folder that the box itself makes

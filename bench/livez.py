@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from measure import Claim, keep, told
 
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.core.errors import AgentboxError, ExitCode
 
 CLIENTS, RATE = 4, 200
 MUST_P99 = 30.0  # ms; held against p95 by `agentbox bench`, printed beside p99 here

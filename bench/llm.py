@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from measure import Claim, keep, told
 
-from agentbox.errors import AgentboxError
+from agentbox.core.errors import AgentboxError
 from agentbox.testing.story_box import StoryBox
 
 KEY = "operator-key-0123456789abcdef"

@@ -34,8 +34,8 @@ from measure import Claim, keep, told
 from test_supervised import TOKEN, Sealed, plan, started
 
 from agentbox.client import ApiError, AsyncBoxClient
-from agentbox.errors import AgentboxError
-from agentbox.limits.reserve import needed_tasks
+from agentbox.core.errors import AgentboxError
+from agentbox.policy.limits.reserve import needed_tasks
 
 # It waits without another program, which profile minimal would not let it run.
 IDLE = {"name": "idle", "argv": ["/bin/sh", "-c", "echo up; read never"], "profile": "minimal", "stdin": "pipe"}

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from agentbox.cli.context import Cli
-from agentbox.engine.state import BoxRecord
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.cli.context import Cli
+from agentbox.host.engines.state import BoxRecord
 
 RESULTS = Path(__file__).parent / "results"
 

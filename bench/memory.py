@@ -25,10 +25,10 @@ from postgres_store import PostgresStore
 from retrieval import MODES, quality, store_all
 from usearch.index import Index
 
-from agentbox.adapters.memory import words as sqlite_words
 from agentbox.adapters.memory.embedder import load
-from agentbox.adapters.memory.pg import words as pg_words
-from agentbox.adapters.memory.pg.rows import vector_text
+from agentbox.adapters.memory.postgres import words as pg_words
+from agentbox.adapters.memory.postgres.rows import vector_text
+from agentbox.adapters.memory.sqlite import words as sqlite_words
 from agentbox.testing.local_store import LocalStore
 
 OPTIONS = {"namespace_entries": 1_000_000, "namespace_size": 8 << 30}

@@ -17,7 +17,7 @@ from typing import Any
 from measure import Claim, keep
 from privacy_texts import texts
 
-from agentbox.privacy.detectors import RULES
+from agentbox.policy.redaction.detectors import RULES
 
 CLASSES = ("secret", "email", "phone", "account_number", "url")
 Found = Iterable[tuple[int, int]]

@@ -15,11 +15,11 @@ import psycopg
 from memory_fill import fill, texts
 from slot_rooms import Room
 
-from agentbox.adapters.beads.contract import BeadSpec
-from agentbox.adapters.container import Container
-from agentbox.adapters.errors import AdapterTimeout, SlotUnavailable
-from agentbox.adapters.events.contract import NewEvent
-from agentbox.adapters.orchestrator.contract import AgentSpec
+from agentbox.adapters.runtime.slots import Container
+from agentbox.contracts.beads import BeadSpec
+from agentbox.contracts.events import NewEvent
+from agentbox.contracts.orchestrator import AgentSpec
+from agentbox.core.slot_errors import AdapterTimeout, SlotUnavailable
 
 BEADS, READY, PAGE = 10_000, 1_000, 10
 OBJECTS, OBJECT = 1_000, 16 << 10

@@ -13,12 +13,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests/peers"))
 from postgres_server import PostgresServer, running
 from solid_server import SolidServer
 
-from agentbox.adapters.base import SLOTS, Deps, SlotConfig, SlotName
-from agentbox.adapters.container import Container
-from agentbox.adapters.metrics import Metrics
-from agentbox.log import configure
-from agentbox.privacy import guard_of
-from agentbox.settings import Paths
+from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig, SlotName
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.adapters.runtime.slots import Container
+from agentbox.core.logging import configure
+from agentbox.core.paths import Paths
+from agentbox.policy.redaction.guard import guard_of
 from agentbox.testing.agent_host import LIMITS, AgentHostBox
 from agentbox.testing.api_box import SLOTS as LOCAL
 from agentbox.testing.api_box import TOKEN, ApiBox

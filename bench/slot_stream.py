@@ -6,7 +6,7 @@ from uuid import uuid4
 from measure import Claim
 from slot_rooms import Room
 
-from agentbox.adapters.orchestrator.contract import AgentSpec
+from agentbox.contracts.orchestrator import AgentSpec
 
 LINES, WARM_UP, LINE = 1000, 100, 200  # bytes of a line
 BOUNDS = {True: 2.0, False: 20.0}  # ms an event, of a local class and of an external one

@@ -23,9 +23,9 @@ from slot_peers import on_disk, on_server
 from slot_rooms import Room, room
 from slot_stream import stream_claims
 
-from agentbox.adapters.base import SLOTS
-from agentbox.adapters.errors import AdapterError
-from agentbox.adapters.registry import allowed
+from agentbox.adapters.runtime.adapter import SLOTS
+from agentbox.adapters.runtime.registry import allowed
+from agentbox.core.slot_errors import AdapterError
 
 LATENCY, WARM_UP, WORKERS, SECONDS = 2000, 200, 16, 10.0
 QUICK, SPAWN, ABROAD = (300, 2.0), 10, 4  # spawn: a tenth of the calls; external classes: a quarter

@@ -19,19 +19,20 @@ from pathlib import Path
 import sandbox_peers
 from measure import Claim, keep
 
-from agentbox.adapters.base import Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.orchestrator.contract import DEFAULT, AgentSpec, Orchestrator
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.adapters.runtime.adapter import Deps, SlotConfig
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.agents.admission.confinement import Places, confinement_of
+from agentbox.agents.admission.policy import holding_of
 from agentbox.agents.config import HostConfig
-from agentbox.agents.confinement import Places, confinement_of
-from agentbox.agents.entry import Entry
-from agentbox.agents.policy import holding_of
-from agentbox.sandbox import Launch, tree
-from agentbox.sandbox.client import Launcher
-from agentbox.sandbox.confine import Confinement
-from agentbox.settings import Paths
+from agentbox.agents.registry.entry import Entry
+from agentbox.contracts.orchestrator import DEFAULT, AgentSpec, Orchestrator
+from agentbox.core.deadline import Deadline
+from agentbox.core.paths import Paths
+from agentbox.sandbox.confinement import Confinement
+from agentbox.sandbox.launcher import tree
+from agentbox.sandbox.launcher.client import Launcher
+from agentbox.sandbox.spec import Launch
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.until import until
 

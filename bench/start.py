@@ -7,8 +7,8 @@ import time
 
 from measure import Claim, container, docker, keep, told
 
-from agentbox.engine.waiting import ask_ready
-from agentbox.errors import AgentboxError
+from agentbox.core.errors import AgentboxError
+from agentbox.host.engines.waiting import ask_ready
 
 _POLL_SECONDS = 0.005
 _WARM_UPS = 3

@@ -16,7 +16,7 @@ import httpx
 from leftovers import pss
 
 from agentbox.client import ApiError, AsyncBoxClient, BoxUnreachable
-from agentbox.ids import uuid7
+from agentbox.core.ids import uuid7
 from agentbox.testing.hogs import HOGS
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/api"))

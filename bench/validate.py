@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 
 from measure import Claim, keep, seconds_of
 
-from agentbox.features import load_features
-from agentbox.manifest import load, parse
-from agentbox.manifest.bundle import BUNDLE
-from agentbox.rules import run
-from agentbox.settings import CHECKOUT, environment
+from agentbox.core.paths import CHECKOUT, environment
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.load import load, parse
+from agentbox.manifest.rules.engine import run
+from agentbox.manifest.schema.bundle import BUNDLE
 
 INSIDE_RUNS = 200
 SHIPPED = CHECKOUT / "agentbox.toml"

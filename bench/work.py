@@ -28,12 +28,12 @@ from typing import Any
 import sandbox_peers
 from measure import Claim, keep
 
-from agentbox.adapters.base import Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.orchestrator.contract import AgentSpec
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.ids import uuid7
+from agentbox.adapters.runtime.adapter import Deps, SlotConfig
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.contracts.orchestrator import AgentSpec
+from agentbox.core.deadline import Deadline
+from agentbox.core.ids import uuid7
 from agentbox.testing.agent_host import MIB, AgentHostBox
 
 FILES, TESTS, MODULES = 10_000, 100, 300

@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 from agentbox.plan.model import Plan
-from agentbox.render.files import compose_folder, write
+from agentbox.plan.render.files import compose_folder, write
 
 plan_file, manifest, archive, out = map(Path, sys.argv[1:])
 plan = Plan.from_json(json.loads(plan_file.read_bytes()))

@@ -3,7 +3,7 @@
 build.run {
   name = "plan";
   folders = [ sources.plan libraries ];
-  module = "agentbox.render.build";
+  module = "agentbox.plan.render.build";
   args = [
     "--manifest"
     "${sources.manifest}/agentbox.toml"

@@ -42,7 +42,7 @@ let
       files = build.run {
         name = "made-${name}";
         folders = [ sources.made ];
-        module = "agentbox.image.made";
+        module = "agentbox.host.image.made";
         attributes = {
           passAsFile = [ "spec" ];
           spec = builtins.toJSON {
@@ -58,7 +58,7 @@ let
   layer = { name, tree }: build.run {
     name = "layer-${name}";
     folders = [ sources.oci ];
-    module = "agentbox.image.oci.layer";
+    module = "agentbox.host.image.oci.layer";
     args = [ tree.out tree.list (placeholder "out") ];
   };
   layers = map (each: each // { packed = layer each; }) trees;
@@ -66,7 +66,7 @@ let
   archive = build.run {
     name = "agentbox-${version}-${arch}.tar";
     folders = [ sources.oci ];
-    module = "agentbox.image.oci.archive";
+    module = "agentbox.host.image.oci.archive";
     attributes = {
       passAsFile = [ "spec" ];
       spec = builtins.toJSON {

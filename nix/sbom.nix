@@ -6,7 +6,7 @@ in
 build.run {
   name = "sbom";
   folders = [ sources.sbom tools ];
-  module = "agentbox.image.sbom";
+  module = "agentbox.host.image.sbom";
   attributes = {
     passAsFile = [ "spec" ];
     spec = builtins.toJSON {

@@ -2,7 +2,7 @@
 
 import sys
 
-from agentbox.trimmed_imports import leave_out
+from agentbox.core.trimmed_imports import leave_out
 
 leave_out("rich")  # structlog: tracebacks for a terminal
 leave_out("ssl", "_hashlib")  # OpenSSL: this program speaks no TLS, and hashlib has algorithms of its own

@@ -8,21 +8,22 @@ from typing import Final
 
 import structlog
 
-from agentbox import clock
-from agentbox.adapters.errors import AdapterError
-from agentbox.adapters.orchestrator.canaries import CanaryReport
-from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
-from agentbox.agents import home
-from agentbox.agents.admission import effective_limits, launch_of
-from agentbox.agents.confinement import in_box
-from agentbox.agents.entry import Entry
-from agentbox.agents.host import Host
-from agentbox.agents.policy import holding_of
-from agentbox.agents.store import Happening
-from agentbox.sandbox import Launch, SpawnFailed
-from agentbox.sandbox.canary import RULES, Bait
-from agentbox.sandbox.client import Agent
-from agentbox.sandbox.landlock import Grant
+from agentbox.agents.admission.admission import effective_limits, launch_of
+from agentbox.agents.admission.confinement import in_box
+from agentbox.agents.admission.policy import holding_of
+from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.host import Host
+from agentbox.agents.registry.store import Happening
+from agentbox.agents.runs import home
+from agentbox.contracts.agent_host.canaries import CanaryReport
+from agentbox.contracts.orchestrator import AgentSpec, Limits
+from agentbox.core import clock
+from agentbox.core.linux.landlock import Grant
+from agentbox.core.slot_errors import AdapterError
+from agentbox.sandbox.canary.canary import RULES, Bait
+from agentbox.sandbox.errors import SpawnFailed
+from agentbox.sandbox.launcher.client import Agent
+from agentbox.sandbox.spec import Launch
 
 EVERY_SECONDS: Final = 300.0
 LONGEST_SECONDS: Final = 10.0  # of one run; a slower one is no pass

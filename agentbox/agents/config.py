@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from agentbox.adapters.orchestrator.rpc import BOUNDS
-from agentbox.adapters.store_record import StoreRecord
-from agentbox.limits.reserve import memory_of_agents, tasks_of_agents
+from agentbox.core.paths import Paths, environment
+from agentbox.core.rpc.messages import BOUNDS
+from agentbox.core.storage.store_record import StoreRecord
 from agentbox.manifest.gateway_port import GATEWAY_PORT
 from agentbox.plan.model import Plan
 from agentbox.plan.network import gateway_port, targets_on_loopback
-from agentbox.settings import Paths, environment
+from agentbox.policy.limits.reserve import memory_of_agents, tasks_of_agents
 
 _OURS = "AGENTBOX_"  # what of the box's environment is for the control plane
 SCALE_HOOK = "AGENTBOX_TEST_CLOCK_SCALE"

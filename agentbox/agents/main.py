@@ -10,24 +10,25 @@ from collections.abc import AsyncIterator
 
 import structlog
 
-from agentbox import log as logging
-from agentbox.agents import leave, reconcile
+from agentbox.agents import shutdown
 from agentbox.agents.canaries import Canaries
 from agentbox.agents.config import HostConfig
-from agentbox.agents.door import Door
-from agentbox.agents.host import Host
-from agentbox.agents.runs import Runs
-from agentbox.agents.service import CAPABILITIES, Service
-from agentbox.agents.session import Session
-from agentbox.agents.store import Store
-from agentbox.agents.table import Table
-from agentbox.errors import AgentboxError
-from agentbox.settings import Paths
-from agentbox.supervision.backoff import backoff
-from agentbox.supervision.boot_record import load_plan, read_boot_record
-from agentbox.supervision.failing import tell_failed
-from agentbox.supervision.notify import notify, withdraw
-from agentbox.supervision.secrets import text_of
+from agentbox.agents.registry import reconcile
+from agentbox.agents.registry.host import Host
+from agentbox.agents.registry.store import Store
+from agentbox.agents.registry.table import Table
+from agentbox.agents.rpc.listener import Door
+from agentbox.agents.rpc.service import CAPABILITIES, Service
+from agentbox.agents.runs.runs import Runs
+from agentbox.box.supervision.backoff import backoff
+from agentbox.box.supervision.boot_record import load_plan, read_boot_record
+from agentbox.box.supervision.failing import tell_failed
+from agentbox.box.supervision.notify import notify, withdraw
+from agentbox.box.supervision.secrets import text_of
+from agentbox.core import logging
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import Paths
+from agentbox.core.rpc.session import Session
 
 PROGRAM = "agent-host"
 log = structlog.get_logger()
@@ -107,15 +108,15 @@ async def _answer(service: Service) -> None:
     canaries = asyncio.create_task(service.canaries.run(), name="canaries")
     log.info("listening", agents=len(service.table.lives))
     await service.stop.wait()
-    deadline = loop.time() + leave.STAY_SECONDS
+    deadline = loop.time() + shutdown.STAY_SECONDS
     withdraw(paths, PROGRAM)
     service.table.closing = True
     canaries.cancel()
     await asyncio.wait([canaries])
-    goes_down = await leave.until_asked(service.table, paths, callers())
+    goes_down = await shutdown.until_asked(service.table, paths, callers())
     await service.table.close()
     if goes_down:
-        await leave.until_left(callers(), deadline)
+        await shutdown.until_left(callers(), deadline)
     await door.close()
     for task in sessions:
         task.cancel()

@@ -2,7 +2,7 @@
 
 import sys
 
-from agentbox.trimmed_imports import leave_out, stand_in
+from agentbox.core.trimmed_imports import leave_out, stand_in
 
 leave_out("rich")  # structlog: tracebacks for a terminal
 stand_in("uvicorn.main", Server=None, main=None, run=None)  # its command: click, reloaders, a process manager

@@ -5,36 +5,36 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
-from agentbox.adapters.base import Clock, Deps, SlotName, SystemClock
-from agentbox.adapters.container import container_of
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.timing import Timing
-from agentbox.api.access import Access
+from agentbox.adapters.runtime.adapter import Clock, Deps, SlotName, SystemClock
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.adapters.runtime.slots import container_of
+from agentbox.adapters.runtime.timing import Timing
+from agentbox.api.auth.access import Access
+from agentbox.api.auth.tokens import NamedTokens
+from agentbox.api.background.drift import DriftWatch
+from agentbox.api.background.test_hooks import hooked
+from agentbox.api.background.watch import Watch
 from agentbox.api.boot_facts import facts_of
-from agentbox.api.box_metrics import BoxMetrics
-from agentbox.api.drift import DriftWatch
-from agentbox.api.hooked_slots import hooked
-from agentbox.api.http_metrics import HttpMetrics
-from agentbox.api.membership import Membership, clock_scale, enrolment_token, host_of
+from agentbox.api.mesh.membership import Membership, clock_scale, enrolment_token, host_of
+from agentbox.api.metrics.box_metrics import BoxMetrics
+from agentbox.api.metrics.http_metrics import HttpMetrics
 from agentbox.api.services import Services
-from agentbox.api.tasks import Tasks
-from agentbox.api.tokens import NamedTokens
-from agentbox.api.watch import Watch
-from agentbox.errors import AgentboxError
+from agentbox.api.tasks.runner import Tasks
+from agentbox.box.readiness.evaluator import Evaluator
+from agentbox.box.readiness.standard import proves_sandbox, standard_requirements
+from agentbox.box.supervision.applied import in_force
+from agentbox.box.supervision.boot_record import BootRecord
+from agentbox.box.supervision.secrets import find_token
+from agentbox.box.supervision.slot_secrets import slot_secrets
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
 from agentbox.plan.names import MODELS_TOLD
-from agentbox.probes.readiness import Evaluator
-from agentbox.probes.standard import proves_sandbox, standard_requirements
-from agentbox.settings import Paths
-from agentbox.supervision.applied import in_force
-from agentbox.supervision.boot_record import BootRecord
-from agentbox.supervision.secrets import find_token
-from agentbox.supervision.slot_secrets import slot_secrets
 
 if TYPE_CHECKING:
-    from agentbox.adapters.container import Container
-    from agentbox.adapters.spans import Spans
-    from agentbox.mesh.outbox import Outbox
+    from agentbox.adapters.runtime.slots import Container
+    from agentbox.adapters.runtime.spans import Spans
+    from agentbox.mesh.outbox.outbox import Outbox
 
 
 def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock | None = None) -> Services:
@@ -74,7 +74,7 @@ def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock |
         http=http, metrics=metrics, container=container, tasks=Tasks(applied, paths, container, outbox), tokens=tokens, mesh=mesh, outbox=outbox,
     )  # fmt: skip
     if mesh.mode == "client":
-        from agentbox.api.joining import client_of  # costs start time, and is for clients only
+        from agentbox.api.mesh.joining import client_of  # costs start time, and is for clients only
 
         mesh.client = client_of(services)
     services.watch, services.drift = Watch(services), DriftWatch(services)
@@ -104,8 +104,8 @@ def _outbox(plan: Plan, paths: Paths, container: "Container", registry: Collecto
     """Where beads are shared with other boxes; its library is imported there alone."""
     if not plan.slots["beads"].use.startswith("external-"):
         return None
-    from agentbox.mesh.outbox import Outbox
-    from agentbox.mesh.outbox_metrics import watch
+    from agentbox.mesh.outbox.metrics import watch
+    from agentbox.mesh.outbox.outbox import Outbox
 
     outbox = Outbox(paths.slot("mesh"), container.journal.record_soon)
     watch(outbox, registry)

@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from agentbox.canonical import canonical_json
+from agentbox.box.supervision.boot_record import BootRecord, Drifted, Posture
+from agentbox.box.supervision.hooks import Hooks
+from agentbox.core.canonical import canonical_json
+from agentbox.core.files.atomic import read_json
+from agentbox.core.paths import Paths, environment
 from agentbox.plan.model import Plan
-from agentbox.settings import Paths, environment
-from agentbox.supervision.boot_record import BootRecord, Drifted, Posture
-from agentbox.supervision.files import read_json
-from agentbox.supervision.hooks import Hooks
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,16 +5,16 @@ import sys
 
 import uvloop
 
-from agentbox import log
 from agentbox.api.app import build
 from agentbox.api.server import addresses, serve
-from agentbox.errors import AgentboxError
+from agentbox.box.supervision.backoff import backoff
+from agentbox.box.supervision.boot_record import load_plan, read_boot_record
+from agentbox.box.supervision.failing import tell_failed
+from agentbox.box.supervision.shutdown import lock_state
+from agentbox.core import logging
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import Paths
 from agentbox.plan.names import API
-from agentbox.settings import Paths
-from agentbox.supervision.backoff import backoff
-from agentbox.supervision.boot_record import load_plan, read_boot_record
-from agentbox.supervision.failing import tell_failed
-from agentbox.supervision.shutdown import lock_state
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
         backoff(paths, API)
         record = read_boot_record(paths)
         plan = record.load_plan() if record else load_plan(paths.plan)
-        log.configure(API, plan.observability.log_level)
+        logging.configure(API, plan.observability.log_level)
         held = _locked(paths)
         services = build(plan, paths, record)
         gc.freeze()  # what start made lives for ever: collections need not look at it again

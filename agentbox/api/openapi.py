@@ -6,13 +6,14 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from agentbox import __version__
-from agentbox.adapters.schema import Schemas
-from agentbox.api import parameters as said
-from agentbox.api.answers import NAMES
-from agentbox.api.cloudevents import MEDIA_TYPES as CLOUD_TYPES
-from agentbox.api.cloudevents import SCHEMA as CLOUD_EVENT
-from agentbox.api.headers import REQUEST_ID
-from agentbox.routes import ROUTES, Route
+from agentbox.api.endpoints.cloudevents import MEDIA_TYPES as CLOUD_TYPES
+from agentbox.api.endpoints.cloudevents import SCHEMA as CLOUD_EVENT
+from agentbox.contracts import parameters as said
+from agentbox.contracts.box import NAMES
+from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.routes.route import Route
+from agentbox.core.http.headers import REQUEST_ID
+from agentbox.core.records.schema import Schemas
 
 _POINTER = {"type": "string", "pattern": "^(/([^/~]|~[01])*)*$"}
 

@@ -8,12 +8,12 @@ import json
 import sys
 from dataclasses import asdict
 
-from agentbox.adapters.base import slot_config
 from agentbox.adapters.memory.reembed import Report, reembed
-from agentbox.errors import AgentboxError
-from agentbox.settings import Paths
-from agentbox.supervision.boot_record import load_plan, read_boot_record
-from agentbox.supervision.slot_secrets import slot_secrets
+from agentbox.adapters.runtime.adapter import slot_config
+from agentbox.box.supervision.boot_record import load_plan, read_boot_record
+from agentbox.box.supervision.slot_secrets import slot_secrets
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import Paths
 
 
 def sentence(report: Report) -> str:

@@ -6,16 +6,17 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from agentbox.api.application import Application
-from agentbox.api.drain import close_slots
-from agentbox.api.jobs import tells_bug
+from agentbox.api.background.drain import close_slots
+from agentbox.api.http.application import Application
 from agentbox.api.services import Services
+from agentbox.box.supervision.notify import notify
+from agentbox.box.supervision.rpc import SupervisorClient, SupervisorUnavailable
+from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.routes.pages import PAGES
+from agentbox.core.background.tasks import tells_bug
+from agentbox.core.http.connection import Bounds
+from agentbox.core.http.listener import Listener, bind
 from agentbox.plan.names import API
-from agentbox.routes import ROUTES
-from agentbox.routes.pages import PAGES
-from agentbox.serving import Bounds, Listener, bind
-from agentbox.supervision.notify import notify
-from agentbox.supervision.rpc import SupervisorClient, SupervisorUnavailable
 
 API_BOUNDS = Bounds(connections=512, kept=16)
 METRICS_BOUNDS = Bounds(connections=64)

@@ -5,30 +5,30 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agentbox.api.access import Access
-from agentbox.api.agent_rates import AgentRates
+from agentbox.api.auth.access import Access
+from agentbox.api.auth.agent_rates import AgentRates
+from agentbox.api.auth.rates import Rates
+from agentbox.api.auth.tokens import NamedTokens
+from agentbox.api.background.drain import Drain
+from agentbox.api.background.following import Followers
 from agentbox.api.boot_facts import BootFacts
-from agentbox.api.box_metrics import BoxMetrics
-from agentbox.api.drain import Drain
-from agentbox.api.following import Followers
-from agentbox.api.http_metrics import HttpMetrics
-from agentbox.api.membership import Membership
-from agentbox.api.rates import Rates
-from agentbox.api.tasks import Tasks
-from agentbox.api.tokens import NamedTokens
+from agentbox.api.mesh.membership import Membership
+from agentbox.api.metrics.box_metrics import BoxMetrics
+from agentbox.api.metrics.http_metrics import HttpMetrics
+from agentbox.api.tasks.runner import Tasks
+from agentbox.box.supervision.events import BootLog
+from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
-from agentbox.settings import Paths
-from agentbox.supervision.events import BootLog
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from agentbox.adapters.container import Container
-    from agentbox.api.drift import DriftWatch
-    from agentbox.api.watch import Watch
-    from agentbox.mesh.outbox import Outbox
-    from agentbox.probes.readiness import Evaluator
-    from agentbox.probes.standard import Standard
+    from agentbox.adapters.runtime.slots import Container
+    from agentbox.api.background.drift import DriftWatch
+    from agentbox.api.background.watch import Watch
+    from agentbox.box.readiness.evaluator import Evaluator
+    from agentbox.box.readiness.standard import Standard
+    from agentbox.mesh.outbox.outbox import Outbox
 
 
 @dataclass(kw_only=True)

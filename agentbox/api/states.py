@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from agentbox import clock
-from agentbox.adapters.errors import BackendError, NotFound
 from agentbox.adapters.orchestrator.over_rpc import OverRpc
-from agentbox.api.following import keeper
-from agentbox.api.state_records import State, StateHolds
+from agentbox.api.background.following import keeper
+from agentbox.contracts.states import State, StateHolds
+from agentbox.core import clock
+from agentbox.core.slot_errors import BackendError, NotFound
 
 if TYPE_CHECKING:
-    from agentbox.adapters.container import Container
-    from agentbox.adapters.pods.contract import PodMeta
+    from agentbox.adapters.runtime.slots import Container
     from agentbox.api.services import Services
+    from agentbox.contracts.pods import PodMeta
 
 LEGACY: Final = "legacy."
 """Before the name of an agent: what it left before states were a run's own."""

@@ -7,8 +7,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from agentbox import __version__
-from agentbox.adapters.context import current
-from agentbox.adapters.spans import OtelSpans
+from agentbox.adapters.runtime.context import current
+from agentbox.adapters.runtime.spans import OtelSpans
 
 
 class _Ids(RandomIdGenerator):

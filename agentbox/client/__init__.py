@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
 
 if TYPE_CHECKING:
+    from agentbox.client.agent_api import AsyncDoor, Door, DoorRefused, DoorUnreachable
     from agentbox.client.agent_calls import Agent, AgentExit, RunOutput
-    from agentbox.client.aio import AsyncBoxClient
+    from agentbox.client.async_client.client import AsyncBoxClient
     from agentbox.client.bead_records import Bead, BeadClaim, Event
-    from agentbox.client.box import BoxClient
-    from agentbox.client.door import AsyncDoor, Door, DoorRefused, DoorUnreachable
     from agentbox.client.errors import ApiError, BoxUnreachable
     from agentbox.client.paging import every, every_async
-    from agentbox.client.slot_calls import Hit, MemoryEntry, PodMeta, WrittenPod
-    from agentbox.client.sse import SseEvent
+    from agentbox.client.pods import Hit, MemoryEntry, PodMeta, WrittenPod
+    from agentbox.client.sync.client import BoxClient
+    from agentbox.core.http.sse_parser import SseEvent
 
 __all__ = [
     "Agent",
@@ -46,27 +46,27 @@ __all__ = [
     "every_async",
 ]
 _LAZY = {
-    "AsyncDoor": "door",
-    "Door": "door",
-    "DoorRefused": "door",
-    "DoorUnreachable": "door",
-    "every_async": "paging",
-    "every": "paging",
-    "Event": "bead_records",
-    "BeadClaim": "bead_records",
-    "Bead": "bead_records",
-    "Agent": "agent_calls",
-    "AgentExit": "agent_calls",
-    "ApiError": "errors",
-    "AsyncBoxClient": "aio",
-    "BoxClient": "box",
-    "BoxUnreachable": "errors",
-    "Hit": "slot_calls",
-    "MemoryEntry": "slot_calls",
-    "PodMeta": "slot_calls",
-    "RunOutput": "agent_calls",
-    "SseEvent": "sse",
-    "WrittenPod": "slot_calls",
+    "AsyncDoor": "client.agent_api",
+    "Door": "client.agent_api",
+    "DoorRefused": "client.agent_api",
+    "DoorUnreachable": "client.agent_api",
+    "every_async": "client.paging",
+    "every": "client.paging",
+    "Event": "client.bead_records",
+    "BeadClaim": "client.bead_records",
+    "Bead": "client.bead_records",
+    "Agent": "client.agent_calls",
+    "AgentExit": "client.agent_calls",
+    "ApiError": "client.errors",
+    "AsyncBoxClient": "client.async_client.client",
+    "BoxClient": "client.sync.client",
+    "BoxUnreachable": "client.errors",
+    "Hit": "client.pods",
+    "MemoryEntry": "client.pods",
+    "PodMeta": "client.pods",
+    "RunOutput": "client.agent_calls",
+    "SseEvent": "core.http.sse_parser",
+    "WrittenPod": "client.pods",
 }
 
 
@@ -75,4 +75,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     from importlib import import_module
 
-    return getattr(import_module(f"agentbox.client.{_LAZY[name]}"), name)
+    return getattr(import_module(f"agentbox.{_LAZY[name]}"), name)

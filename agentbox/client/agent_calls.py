@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from agentbox.client.calls import Call, call_of
 from agentbox.client.records import Wire
+from agentbox.client.transport import Call, call_of
 
 LATE_SECONDS = 10.0  # beyond a timeout or a grace that the box holds itself
 

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 import httpx
 from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, InvalidHandshake, InvalidStatus
 
-from agentbox.client.calls import call_of, error_of
 from agentbox.client.errors import ApiError, BoxUnreachable
-from agentbox.errors import AgentboxError
+from agentbox.client.transport import call_of, error_of
+from agentbox.core.errors import AgentboxError
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentbox.client.door import Door, DoorRefused
-from agentbox.errors import AgentboxError
+from agentbox.client.agent_api import Door, DoorRefused
+from agentbox.core.errors import AgentboxError
 
 USAGE = 2
 

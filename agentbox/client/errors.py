@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.core.errors import AgentboxError, ExitCode
 
 
 class ApiError(AgentboxError):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentbox.client.records import LogItem, Task
-from agentbox.client.sse import SseEvent
+from agentbox.core.http.sse_parser import SseEvent
 
 
 def task_body(spec: Mapping[str, Any], timeout_s: float, options: Mapping[str, Any]) -> dict[str, Any]:

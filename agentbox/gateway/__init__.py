@@ -1,1 +1,3 @@
-"""The one address that an agent can reach: forward proxy, model gateway and door, each by the agent's own token."""
+"""The only address that an agent reaches: forward proxy, model gateway and agent API, each by the
+agent's own token. Only code that answers agents goes in.
+"""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agentbox.serving import Asgi
+from agentbox.core.http.listener import Asgi
 
 _CROWDED = "cannot serve this connection: too many are open. Try again in a second."
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY
 from agentbox.plan.network import gateway_port
-from agentbox.settings import Paths
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,18 +8,18 @@ import sys
 import structlog
 import uvloop
 
-from agentbox import log as logging
-from agentbox.errors import AgentboxError
+from agentbox.box.supervision.applied import in_force
+from agentbox.box.supervision.backoff import backoff
+from agentbox.box.supervision.boot_record import load_plan, read_boot_record
+from agentbox.box.supervision.failing import tell_failed
+from agentbox.box.supervision.notify import notify, withdraw
+from agentbox.core import logging
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import Paths
+from agentbox.gateway.authorization_cache import Following
 from agentbox.gateway.config import GatewayConfig
-from agentbox.gateway.following import Following
 from agentbox.gateway.server import Server
 from agentbox.plan.names import GATEWAY
-from agentbox.settings import Paths
-from agentbox.supervision.applied import in_force
-from agentbox.supervision.backoff import backoff
-from agentbox.supervision.boot_record import load_plan, read_boot_record
-from agentbox.supervision.failing import tell_failed
-from agentbox.supervision.notify import notify, withdraw
 
 log = structlog.get_logger()
 

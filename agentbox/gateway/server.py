@@ -3,19 +3,20 @@
 import asyncio
 from typing import TYPE_CHECKING
 
+from agentbox.core.http.connection import Bounds
+from agentbox.core.http.listener import Asgi, Listener, Make, bind
+from agentbox.gateway.agent_api.api import Door
+from agentbox.gateway.agent_api.app import RpcApp
+from agentbox.gateway.agent_api.mcp import McpApp
 from agentbox.gateway.app import App, absent
-from agentbox.gateway.authority import Authority
+from agentbox.gateway.authorizer import Authority
 from agentbox.gateway.config import GatewayConfig
-from agentbox.gateway.door.app import RpcApp
-from agentbox.gateway.door.door import Door
-from agentbox.gateway.front import Front
-from agentbox.gateway.mcp import McpApp
+from agentbox.gateway.connections.front import Front
+from agentbox.gateway.connections.tenants import KEPT, STRANGERS, TenantHttp, Tenants
 from agentbox.gateway.proxy.proxy import Proxy
 from agentbox.gateway.proxy.resolve import Resolver
-from agentbox.gateway.tenants import KEPT, STRANGERS, TenantHttp, Tenants
 from agentbox.plan.names import MODELS_TOLD
 from agentbox.plan.network import LOOPBACK
-from agentbox.serving import Asgi, Bounds, Listener, Make, bind
 
 if TYPE_CHECKING:
     from agentbox.gateway.llm.app import LlmApp

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass, replace
 from typing import Any, Final, TypeVar
 
-from agentbox.manifest.bundle import resolved, schema_at
-from agentbox.manifest.examples import EXAMPLES
-from agentbox.manifest.key_table import generic, keys
+from agentbox.manifest.keys import generic, keys
 from agentbox.manifest.model import convert
+from agentbox.manifest.schema.bundle import resolved, schema_at
+from agentbox.manifest.schema.examples import EXAMPLES
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from agentbox.manifest.bundle import properties
-from agentbox.manifest.key_table import generic
+from agentbox.manifest.keys import generic
+from agentbox.manifest.schema.bundle import properties
 
 
 @dataclass(frozen=True)

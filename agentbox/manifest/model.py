@@ -6,28 +6,28 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from agentbox.manifest.sections.adapters import Adapters
-from agentbox.manifest.sections.agents import Agent
-from agentbox.manifest.sections.api import Api
-from agentbox.manifest.sections.backup import Backup
-from agentbox.manifest.sections.desktop import Desktop
-from agentbox.manifest.sections.egress import Egress
-from agentbox.manifest.sections.gpu import Gpu
-from agentbox.manifest.sections.image import Image
-from agentbox.manifest.sections.limits import Limits
-from agentbox.manifest.sections.mesh import Mesh
-from agentbox.manifest.sections.meta import Meta
-from agentbox.manifest.sections.observability import Observability
-from agentbox.manifest.sections.policies import Policy
-from agentbox.manifest.sections.privacy import Privacy
-from agentbox.manifest.sections.providers import Provider
-from agentbox.manifest.sections.resources import Resources
-from agentbox.manifest.sections.security import Security
-from agentbox.manifest.sections.skills import Skills
-from agentbox.manifest.sections.sovereign_mesh import SovereignMesh
-from agentbox.manifest.sections.state import State
-from agentbox.manifest.sections.toolchains import Toolchains
-from agentbox.manifest.words import Size
+from agentbox.manifest.tables.agents import Agent
+from agentbox.manifest.tables.api import Api
+from agentbox.manifest.tables.backup import Backup
+from agentbox.manifest.tables.desktop import Desktop
+from agentbox.manifest.tables.egress import Egress
+from agentbox.manifest.tables.gpu import Gpu
+from agentbox.manifest.tables.image import Image
+from agentbox.manifest.tables.limits import Limits
+from agentbox.manifest.tables.mesh import Mesh
+from agentbox.manifest.tables.meta import Meta
+from agentbox.manifest.tables.observability import Observability
+from agentbox.manifest.tables.policies import Policy
+from agentbox.manifest.tables.privacy import Privacy
+from agentbox.manifest.tables.providers import Provider
+from agentbox.manifest.tables.resources import Resources
+from agentbox.manifest.tables.security import Security
+from agentbox.manifest.tables.skills import Skills
+from agentbox.manifest.tables.slots import Adapters
+from agentbox.manifest.tables.sovereign_mesh import SovereignMesh
+from agentbox.manifest.tables.state import State
+from agentbox.manifest.tables.toolchains import Toolchains
+from agentbox.manifest.types import Size
 
 T = TypeVar("T")
 

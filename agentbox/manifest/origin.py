@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentbox.manifest.key_table import generic, keys
-from agentbox.manifest.loader import Manifest
+from agentbox.manifest.keys import generic, keys
+from agentbox.manifest.load import Manifest
 
 Kind = Literal["written", "default", "inherited", "implied"]
 

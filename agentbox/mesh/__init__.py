@@ -1,1 +1,3 @@
-"""Federation: the host that keeps sessions, and the client that joins one (docs/howto/federate.md)."""
+"""Federation: the host that keeps sessions, and the client that joins one. What both sides need
+stands here.
+"""

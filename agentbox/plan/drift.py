@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentbox.canonical import canonical_json, sha256_hex
+from agentbox.core.canonical import canonical_json, sha256_hex
 
 CLASSES = ("live", "boot", "recreate", "rebuild")
 _SHORT = 16  # hex digits: 64 bits tell the values of one key apart

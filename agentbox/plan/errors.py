@@ -1,6 +1,6 @@
 """What stops a plan from being made, although the manifest itself has no finding."""
 
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.core.errors import AgentboxError, ExitCode
 
 
 class PlanError(AgentboxError):

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from agentbox.features import Feature, effective_delta
-from agentbox.features.exceptions import active, gates_on, inheritance_fault
-from agentbox.manifest import Model
+from agentbox.manifest.features.exceptions import active, effective_delta, gates_on, inheritance_fault
+from agentbox.manifest.features.model import Feature
+from agentbox.manifest.model import Model
 from agentbox.plan.errors import PlanError
 from agentbox.plan.model import Delta, Device, Tmpfs, Volume
 

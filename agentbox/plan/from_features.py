@@ -4,15 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from agentbox.features import Feature, FixedPort
+from agentbox.core.paths import Paths
+from agentbox.manifest.features.model import Feature, FixedPort
 from agentbox.plan.errors import PlanError
 from agentbox.plan.model import Delta, Password, Port, Probe, Program, Ready, Ruleset, Volume
 from agentbox.plan.names import FEATURE_GROUP
 from agentbox.plan.network import LOOPBACK
+from agentbox.plan.placeholders import PASSWORD, filled, image_words
 from agentbox.plan.programs import FEATURE_PRIORITIES
 from agentbox.plan.rulesets import SANDBOX, ruleset
-from agentbox.plan.words import PASSWORD, filled, image_words
-from agentbox.settings import Paths
 
 _R = TypeVar("_R")
 _DEEP = ("exec", "http", "layer-files")  # kinds that run after the seal unless their file says otherwise
@@ -35,7 +35,7 @@ class Contribution:
 def contribution(
     features: Iterable[Feature], values: Mapping[str, Any], system: str, python: str, exceptions: Sequence[Delta] = ()
 ) -> Contribution:
-    """`values` are effective values by key path: what words in braces stand for (see `plan.words`). `exceptions`: the box's.
+    """`values` are effective values by key path: what words in braces stand for (see `plan.placeholders`). `exceptions`: the box's.
 
     Raises PlanError naming the feature whose table has an unknown or missing field, a wrong priority or an unknown
     word, and for a variable that two features set differently.

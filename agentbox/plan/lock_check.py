@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentbox.lockfile import Lock
 from agentbox.plan.errors import LockDisagreesError
+from agentbox.plan.lockfile.model import Lock
 
 _REMEDY = "run agentbox lock"
 

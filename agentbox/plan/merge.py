@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from agentbox.plan.errors import PlanError
 from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
-from agentbox.sealed import at_or_below, undone
+from agentbox.policy.protected_paths import at_or_below, undone
 
 _V = TypeVar("_V", bound=Hashable)
 _R = TypeVar("_R", Tmpfs, Volume)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Self
 
-from agentbox.canonical import canonical_json, digest
-from agentbox.plan.plain import build, plain
+from agentbox.core.canonical import canonical_json, digest
+from agentbox.core.records.plain import build, plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Password:
 
 @dataclass(frozen=True, kw_only=True)
 class Ruleset:
-    """What the program of a feature may use beside the toolchain: all else is closed to it (`sandbox/program.py`)."""
+    """What the program of a feature may use beside the toolchain: all else is closed to it (`sandbox/feature_program.py`)."""
 
     folders: tuple[str, ...] = ()  # reads, lists, writes; made where they are missing
     runs: tuple[str, ...] = ()  # of those: runs what lies there, and has terminals

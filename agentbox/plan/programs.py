@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from agentbox.core.paths import Paths
 from agentbox.plan.errors import PlanError
 from agentbox.plan.model import Program, Ready, Slot
 from agentbox.plan.names import AGENT_HOST, API, BOOTSTRAP, GATEWAY, ONCE_GROUP, SEAL, STAGE_B, STAGE_VARIABLE
-from agentbox.settings import Paths
 
 FEATURE_PRIORITIES = range(50, 90)
 TICK_SECONDS = 1  # supervisord stops its groups one after another, and spends up to one tick of its loop on each
@@ -41,7 +41,7 @@ ROWS: tuple[Row, ...] = (
         Program(
             name=BOOTSTRAP,
             priority=5,
-            argv=_module("agentbox.boot"),
+            argv=_module("agentbox.box.boot"),
             env={STAGE_VARIABLE: STAGE_B},
             required=True,
             ready=Ready(by="exit0"),
@@ -71,7 +71,7 @@ ROWS: tuple[Row, ...] = (
         Program(
             name=SEAL,
             priority=99,
-            argv=_module("agentbox.boot.seal"),
+            argv=_module("agentbox.box.seal.main"),
             required=False,
             ready=Ready(by="exit0"),
             stop_seconds=1,

@@ -1,4 +1,4 @@
-"""Feature file -> what its programs may use. Pure; `sandbox/program.py` tells the kernel (ADR 0033).
+"""Feature file -> what its programs may use. Pure; `sandbox/feature_program.py` tells the kernel (ADR 0033).
 
 A program has the volumes and ports of its feature and its password without a word, and the workspace where it works there.
 The rest is in its `sandbox` table.
@@ -7,11 +7,11 @@ The rest is in its `sandbox` table.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from agentbox.features import Feature
+from agentbox.core.paths import Paths
+from agentbox.manifest.features.model import Feature
 from agentbox.plan.model import Delta, Ruleset
 from agentbox.plan.names import LEGACY_TOKEN
-from agentbox.plan.words import PASSWORD, filled
-from agentbox.settings import Paths
+from agentbox.plan.placeholders import PASSWORD, filled
 
 SANDBOX: Final = "sandbox"
 _BOX = Paths()

@@ -1,10 +1,10 @@
 """Where a box may write: tmpfs, volumes, and the roots that boot and `/ready` prove writable."""
 
-from agentbox.features import baseline
-from agentbox.manifest.sections.resources import Resources
+from agentbox.core.paths import Paths
+from agentbox.manifest.features.tmpfs import baseline
+from agentbox.manifest.tables.resources import Resources
 from agentbox.plan.model import Tmpfs, Volume
 from agentbox.plan.names import BRANCHES, STATE, WORKSPACE
-from agentbox.settings import Paths
 
 _BOX = Paths()
 _RUN = str(_BOX.at("/run"))

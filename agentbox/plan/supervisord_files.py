@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agentbox.settings import Paths
+from agentbox.core.paths import Paths
 
 
 def boot_log(paths: Paths) -> Path:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from agentbox.manifest.words import Size
+from agentbox.manifest.types import Size
 
 
 def in_bytes(value: Any) -> Any:

@@ -1,6 +1,3 @@
-"""The one way in which a process of an agent comes to be, and the one way in which its whole tree ends."""
-
-from agentbox.sandbox.errors import SpawnFailed
-from agentbox.sandbox.spec import Ended, Launch
-
-__all__ = ["Ended", "Launch", "SpawnFailed"]
+"""How one agent process is started, confined, monitored and ended. Only what concerns a single
+process tree goes in; who may start what is decided by `agents`.
+"""

@@ -2,6 +2,6 @@
 
 import sys
 
-from agentbox.sandbox.launcher import main
+from agentbox.sandbox.launcher.launcher import main
 
 main(sys.argv[1:])

@@ -3,7 +3,7 @@ that hold nothing, and the kernel's own tables. Landlock itself closes what /pro
 
 from typing import Final
 
-from agentbox.sandbox.landlock import Grant
+from agentbox.core.linux.landlock import Grant
 
 ALWAYS: Final = (
     *(Grant(path, "rl") for path in ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/proc")),

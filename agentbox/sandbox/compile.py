@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agentbox.errors import AgentboxError, ExitCode
-from agentbox.manifest.patterns import HostPattern, PathPattern
-from agentbox.manifest.patterns.globs import is_glob
-from agentbox.manifest.patterns.hosts import PortPattern
-from agentbox.manifest.policy import Bindings, Policy
-from agentbox.manifest.policy import Grant as PolicyGrant
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.linux.landlock import Grant
+from agentbox.core.linux.opening import SYSTEM, within
+from agentbox.policy.patterns.globs import is_glob
+from agentbox.policy.patterns.hosts import HostPattern, PortPattern
+from agentbox.policy.patterns.paths import PathPattern
+from agentbox.policy.policy import Bindings, Policy
+from agentbox.policy.policy import Grant as PolicyGrant
 from agentbox.sandbox.always import ALWAYS
-from agentbox.sandbox.confine import Confinement
-from agentbox.sandbox.landlock import Grant
-from agentbox.sandbox.opening import SYSTEM, within
+from agentbox.sandbox.confinement import Confinement
 
 _LETTERS: Final[Mapping[tuple[str, str], str]] = {
     ("fs", "read"): "rl", ("fs", "write"): "wm", ("exec", "run"): "rx",  # the kernel reads what it runs

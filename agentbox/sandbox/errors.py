@@ -2,7 +2,7 @@
 
 import os
 
-from agentbox.errors import AgentboxError
+from agentbox.core.errors import AgentboxError
 
 
 class SpawnFailed(AgentboxError):

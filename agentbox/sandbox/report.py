@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from agentbox.limits.reserve import THREADS_A_PROCESS
-from agentbox.sandbox.confine import Confinement, missing
-from agentbox.sandbox.seccomp import REFUSED, UNKNOWN
+from agentbox.policy.limits.reserve import THREADS_A_PROCESS
+from agentbox.sandbox.confinement import Confinement, missing
+from agentbox.sandbox.seccomp.agent_filter import REFUSED, UNKNOWN
 from agentbox.sandbox.spec import Launch
 
 MECHANISMS = (

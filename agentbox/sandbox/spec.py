@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from agentbox.limits.gauge import Breach
-from agentbox.sandbox.confine import Confinement
+from agentbox.policy.limits.gauge import Breach
+from agentbox.sandbox.confinement import Confinement
 
 Cause = Literal["", "timeout", "limit", "launcher"]
 

@@ -1,1 +1,3 @@
-"""Contract suites, fault injection and helpers for the tests of implementations. The product never imports this."""
+"""Contract suites, fault injection and helpers for the tests of implementations. The product never
+imports this.
+"""

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentbox import kernel
-from agentbox.canonical import canonical_json
+from agentbox.box.supervision.notify import read_note
+from agentbox.core.canonical import canonical_json
+from agentbox.core.linux import kernel
+from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
 from agentbox.plan.model import Api, Digests, Observability, Plan, Resources, Slot
-from agentbox.settings import PREFIX_VARIABLE, Paths, environment
-from agentbox.supervision.notify import read_note
 from agentbox.testing import plans
 
 MIB = 1 << 20

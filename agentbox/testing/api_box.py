@@ -10,11 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from agentbox.api.membership import SCALE_HOOK
-from agentbox.canonical import canonical_json
+from agentbox.api.mesh.membership import SCALE_HOOK
 from agentbox.client import BoxClient, BoxUnreachable
+from agentbox.core.canonical import canonical_json
+from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
 from agentbox.plan.model import Plan, Slot
-from agentbox.settings import PREFIX_VARIABLE, Paths, environment
 from agentbox.testing.agent_host import AgentHostBox, end_with_parent, plan_of
 from agentbox.testing.ports import free_port
 

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentbox.attack.catalogue import BY_NAME, LINES
 from agentbox.client import BoxClient
-from agentbox.doctor.attacking import attack, facts_of
-from agentbox.doctor.forms.plain import plain
+from agentbox.core.paths import Paths
+from agentbox.host.doctor.attacking import attack, facts_of
+from agentbox.host.doctor.formats.plain import plain
 from agentbox.plan.model import Api, Observability, Plan, Program, Ready
-from agentbox.settings import Paths
+from agentbox.sandbox.attacks.catalogue import BY_NAME, LINES
 from agentbox.testing.agent_host import LIMITS
 from agentbox.testing.api_box import SLOTS
 from agentbox.testing.model_server import ModelServer
@@ -105,7 +105,7 @@ def _providers(url: str) -> dict[str, dict[str, Any]]:
 
 
 def _programs(without: str) -> Iterator[Program]:
-    yield once("bootstrap", 5, "agentbox.boot", env={"AGENTBOX_BOOTSTRAP_STAGE": "B"})
+    yield once("bootstrap", 5, "agentbox.box.boot", env={"AGENTBOX_BOOTSTRAP_STAGE": "B"})
     for name, priority, module, seconds in _MODULES:
         argv: tuple[str, ...] = (PYTHON, "-I", "-m", f"agentbox.{module}")
         if without and module == "agents":
@@ -113,7 +113,7 @@ def _programs(without: str) -> Iterator[Program]:
         yield Program(
             name=name, priority=priority, argv=argv, required=True, ready=Ready(by="notify"), stop_seconds=seconds
         )
-    yield once("bootstrap-seal", 99, "agentbox.boot.seal", required=False)
+    yield once("bootstrap-seal", 99, "agentbox.box.seal.main", required=False)
 
 
 if __name__ == "__main__":

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentbox.adapters.base import Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.orchestrator.child import ENV
 from agentbox.adapters.orchestrator.external_stdio import ExternalStdioOrchestrator
-from agentbox.sandbox import tree
-from agentbox.settings import Paths
+from agentbox.adapters.runtime.adapter import Deps, SlotConfig
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.core.deadline import Deadline
+from agentbox.core.paths import Paths
+from agentbox.sandbox.launcher import tree
 from agentbox.testing.agent_host import LIMITS, AgentHostBox
 
 OPEN_SECONDS = 10.0

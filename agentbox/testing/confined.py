@@ -14,23 +14,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 
-from agentbox import kernel
-from agentbox.sandbox import confine
-from agentbox.sandbox.answers import desk
-from agentbox.sandbox.answers.desk import Desk
-from agentbox.sandbox.answers.listen import MOST_PORTS
-from agentbox.sandbox.confine import Confinement
-from agentbox.sandbox.landlock import Grant
-from agentbox.settings import CHECKOUT
+from agentbox.core.linux import kernel
+from agentbox.core.linux.landlock import Grant
+from agentbox.core.paths import CHECKOUT
+from agentbox.sandbox import confinement as confine
+from agentbox.sandbox.confinement import Confinement
+from agentbox.sandbox.syscalls import desk
+from agentbox.sandbox.syscalls.desk import Desk
+from agentbox.sandbox.syscalls.listen import MOST_PORTS
 from agentbox.testing.tries import TRIES
 
 _BEFORE = f"""{TRIES}
 import signal, threading, time
-from agentbox import kernel
-from agentbox.sandbox import confine, landlock, seccomp
-from agentbox.sandbox.answers import desk
-from agentbox.sandbox.answers.desk import Desk
-from agentbox.sandbox.confine import Confinement
+from agentbox.core.linux import kernel
+from agentbox.sandbox import confinement as confine; from agentbox.core.linux import landlock; from agentbox.sandbox.seccomp import agent_filter as seccomp
+from agentbox.sandbox.syscalls import desk
+from agentbox.sandbox.syscalls.desk import Desk
+from agentbox.sandbox.confinement import Confinement
 from agentbox.testing.confined import begin
 kernel.forbid_new_privileges()
 """

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from agentbox.client.aio import AsyncBoxClient
+from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.testing.api_box import TOKEN
 from agentbox.testing.clock import ManualClock
 from agentbox.testing.local_store import LocalStore

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from agentbox.adapters.beads.contract import BeadSpec
-from agentbox.adapters.errors import AdapterError, PreconditionFailed
-from agentbox.adapters.events.contract import EventFilter, NewEvent
-from agentbox.adapters.orchestrator.contract import AgentSpec
-from agentbox.ids import uuid7
+from agentbox.contracts.beads import BeadSpec
+from agentbox.contracts.events import EventFilter, NewEvent
+from agentbox.contracts.orchestrator import AgentSpec
+from agentbox.core.ids import uuid7
+from agentbox.core.slot_errors import AdapterError, PreconditionFailed
 
 T = TypeVar("T")
 TRIES = 60

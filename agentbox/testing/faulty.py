@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from agentbox.adapters.base import Adapter
-from agentbox.adapters.errors import AdapterError, AdapterTimeout, BackendError, SlotUnavailable
-from agentbox.adapters.methods import METHODS
+from agentbox.adapters.runtime.adapter import Adapter
+from agentbox.contracts.methods import METHODS
+from agentbox.core.slot_errors import AdapterError, AdapterTimeout, BackendError, SlotUnavailable
 
 FAULTS: Final = ("slow", "flaky", "drop", "duplicate", "truncate")
 LONGEST: Final = 0.05  # seconds that a slow call waits before it is made, at most

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from agentbox.adapters.base import SlotConfig, SlotName
-from agentbox.adapters.registry import resolve
-from agentbox.api.membership import box_principal
-from agentbox.mesh.given_slots import GivenSlots
-from agentbox.mesh.instance import Instance
-from agentbox.mesh.link import Link
-from agentbox.mesh.records import Registration
+from agentbox.adapters.runtime.adapter import SlotConfig, SlotName
+from agentbox.adapters.runtime.registry import resolve
+from agentbox.api.mesh.membership import box_principal
+from agentbox.contracts.mesh import Registration
+from agentbox.mesh.client.given_slots import GivenSlots
+from agentbox.mesh.client.instance import Instance
+from agentbox.mesh.client.link import Link
 from agentbox.testing.clock import ManualClock
 from agentbox.testing.delivered_store import DeliveredStore
 from agentbox.testing.mesh import ENROLMENT, give_enrolment, mesh_table

@@ -13,8 +13,8 @@ from typing import Any
 
 import rfc8785
 
-from agentbox.adapters.events.prune import prune
-from agentbox.adapters.events.segments import ANCHOR
+from agentbox.adapters.events.journal.prune import prune
+from agentbox.adapters.events.journal.segments import ANCHOR
 
 ONE, TWO, THREE = (f"2026-01-0{day}.0001.jsonl" for day in (1, 2, 3))
 SEAL_ONE, SEAL_TWO = (f"2026-01-0{day}.0001.seal.json" for day in (1, 2))

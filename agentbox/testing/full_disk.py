@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from agentbox.adapters.base import SlotName
-from agentbox.adapters.beads.contract import BeadSpec
-from agentbox.adapters.errors import AdapterError
-from agentbox.adapters.events.contract import NewEvent
-from agentbox.boot.steps.p1_roots import ROOM
+from agentbox.adapters.runtime.adapter import SlotName
+from agentbox.box.boot.steps.p1_roots import ROOM
+from agentbox.contracts.beads import BeadSpec
+from agentbox.contracts.events import NewEvent
+from agentbox.core.slot_errors import AdapterError
 from agentbox.testing.local_store import LocalStore
 
 CREATOR = "urn:agentbox:box:test"

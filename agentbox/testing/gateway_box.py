@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-from agentbox.canonical import canonical_json
+from agentbox.box.supervision.notify import read_note
+from agentbox.core.canonical import canonical_json
+from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
 from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY
 from agentbox.plan.network import gateway_port
-from agentbox.settings import PREFIX_VARIABLE, Paths, environment
-from agentbox.supervision.notify import read_note
 from agentbox.testing.agent_host import end_with_parent
 from agentbox.testing.api_box import api_plan
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agentbox.core.paths import Paths
 from agentbox.gateway.config import GatewayConfig
 from agentbox.gateway.server import Server
 from agentbox.plan.model import Plan
-from agentbox.settings import Paths
 from agentbox.testing.api_box import api_plan
 from agentbox.testing.ports import free_port
 from agentbox.testing.told_authority import ToldAuthority, right

@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-from agentbox.adapters.base import Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.orchestrator.contract import AgentHandle, AgentSpec
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.gateway.authority import Refused
-from agentbox.gateway.following import Following
-from agentbox.grants.standing import Standing
-from agentbox.ids import uuid7
+from agentbox.adapters.runtime.adapter import Deps, SlotConfig
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.contracts.orchestrator import AgentHandle, AgentSpec
+from agentbox.core.deadline import Deadline
+from agentbox.core.ids import uuid7
+from agentbox.gateway.authorization_cache import Following
+from agentbox.gateway.authorizer import Refused
+from agentbox.policy.rights.standing import Standing
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.until import until
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentbox.adapters.orchestrator.contract import AgentHandle, AgentInfo, AgentSpec, Limits, Orchestrator
-from agentbox.ids import uuid7
+from agentbox.contracts.orchestrator import AgentHandle, AgentInfo, AgentSpec, Limits, Orchestrator
+from agentbox.core.ids import uuid7
 
 MIB: Final = 1 << 20
 _LINE = b"a line of the neighbour's\n"

@@ -9,12 +9,12 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from agentbox.adapters import context
-from agentbox.adapters.base import Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import SlotUnavailable
 from agentbox.adapters.events.cloudevents import BATCH, cloud_event
-from agentbox.adapters.events.contract import (
+from agentbox.adapters.runtime import context
+from agentbox.adapters.runtime.adapter import Deps, SlotConfig
+from agentbox.adapters.runtime.checks import check_json
+from agentbox.client.async_client.client import AsyncBoxClient
+from agentbox.contracts.events import (
     ALL,
     CONTRACT_VERSION,
     Delivery,
@@ -25,10 +25,10 @@ from agentbox.adapters.events.contract import (
     Received,
     VerifyReport,
 )
-from agentbox.adapters.sqlite import closed
-from agentbox.adapters.text import check_json
-from agentbox.adapters.wire import refuse
-from agentbox.client.aio import AsyncBoxClient
+from agentbox.core.deadline import Deadline
+from agentbox.core.records.wire import refuse
+from agentbox.core.slot_errors import SlotUnavailable
+from agentbox.core.storage.sqlite import closed
 from agentbox.testing.http_slots import OverHttp
 
 

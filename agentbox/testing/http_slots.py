@@ -10,21 +10,21 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterError, NotFound
 from agentbox.adapters.memory import checks
-from agentbox.adapters.memory.contract import Hit, MemoryEntry, MemoryStats
-from agentbox.adapters.peer import Peer
-from agentbox.adapters.pods.bodies import at_once
-from agentbox.adapters.pods.contract import LIMIT, PodMeta, PodObject
 from agentbox.adapters.pods.json_patch import JSON_PATCH
+from agentbox.adapters.pods.local.bodies import at_once
 from agentbox.adapters.pods.local_fs import check_type
 from agentbox.adapters.pods.paths import parse
-from agentbox.adapters.text import check_range
-from agentbox.adapters.wire import EMPTY, JsonObj, JsonValue, Scalar, from_wire, refuse
-from agentbox.client import slot_calls
-from agentbox.client.calls import Call
+from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.runtime.box_peer import Peer
+from agentbox.adapters.runtime.checks import check_range
+from agentbox.client import pods
+from agentbox.client.transport import Call
+from agentbox.contracts.memory import Hit, MemoryEntry, MemoryStats
+from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
+from agentbox.core.deadline import Deadline
+from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Scalar, from_wire, refuse
+from agentbox.core.slot_errors import AdapterError, NotFound
 
 
 class OverHttp(Adapter):
@@ -72,9 +72,9 @@ class HttpPods(OverHttp):
     ) -> tuple[PodMeta, bool]:  # fmt: skip
         parse(path)
         counted = _Counted(body)
-        call = slot_calls.write_pod(path, counted.content, check_type(content_type), if_match, if_none_match)
+        call = pods.write_pod(path, counted.content, check_type(content_type), if_match, if_none_match)
         found = await self._made(call, "write", again=False)
-        told = slot_calls.written_of(found)
+        told = pods.written_of(found)
         meta = PodMeta(
             path=path, kind="object", size=counted.size, content_type=content_type, etag=told.etag,
             modified_at=parsedate_to_datetime(found.headers["last-modified"]),
@@ -85,12 +85,12 @@ class HttpPods(OverHttp):
         parse(path)
         if byte_range is not None and (byte_range[0] < 0 or (byte_range[1] or byte_range[0]) < byte_range[0]):
             raise refuse("/byte_range", "is no range")
-        found = await self._made(slot_calls.read_pod(path, byte_range), "read")
-        return PodObject(meta=_meta(slot_calls.meta_of(path, found)), body=at_once(found.content))
+        found = await self._made(pods.read_pod(path, byte_range), "read")
+        return PodObject(meta=_meta(pods.meta_of(path, found)), body=at_once(found.content))
 
     async def head(self, path: str) -> PodMeta:
         if not parse(path, "either").is_container:
-            return _meta(slot_calls.meta_of(path, await self._made(slot_calls.head_pod(path), "head")))
+            return _meta(pods.meta_of(path, await self._made(pods.head_pod(path), "head")))
         above, cursor = path.removesuffix("/").rpartition("/")[0], None
         while True:
             page = await self.list(f"{above}/" if above else "", limit=500, cursor=cursor)
@@ -103,18 +103,18 @@ class HttpPods(OverHttp):
         self, path: str, patch: bytes, *, patch_type: str = JSON_PATCH, if_match: str | None = None
     ) -> PodMeta:
         parse(path)
-        found = await self._made(slot_calls.patch_pod(path, patch, patch_type, if_match), "patch", again=False)
+        found = await self._made(pods.patch_pod(path, patch, patch_type, if_match), "patch", again=False)
         meta = await self.head(path)
         return replace(meta, etag=found.headers["etag"])  # the patch's own, should somebody have been faster than HEAD
 
     async def delete(self, path: str, *, if_match: str | None = None) -> None:
         parse(path, "either")
-        await self._made(slot_calls.delete_pod(path, if_match), "delete", again=False)
+        await self._made(pods.delete_pod(path, if_match), "delete", again=False)
 
     async def list(self, container: str = "", *, limit: int = 100, cursor: str | None = None) -> Page[PodMeta]:
         parse(container, "container", "/container")
         check_range(limit, "/limit", LIMIT)
-        found = await self._made(slot_calls.list_pods(container, limit, cursor), "list")
+        found = await self._made(pods.list_pods(container, limit, cursor), "list")
         page = from_wire(Page[PodMeta], found.json())
         return Page(items=tuple(map(_to_the_second, page.items)), next_cursor=page.next_cursor)
 
@@ -132,7 +132,7 @@ class _Counted:
             yield piece
 
 
-def _meta(told: slot_calls.PodMeta) -> PodMeta:
+def _meta(told: pods.PodMeta) -> PodMeta:
     return PodMeta.from_wire(told.to_wire())
 
 
@@ -187,7 +187,7 @@ class HttpMemory(OverHttp):
         cursor: str | None = None,
     ) -> Page[MemoryEntry]:  # fmt: skip
         checks.check_namespace(namespace)
-        found = await self._made(slot_calls.list_memory(namespace, prefix, flt, limit, cursor), "list")
+        found = await self._made(pods.list_memory(namespace, prefix, flt, limit, cursor), "list")
         return from_wire(Page[MemoryEntry], found.json())
 
     async def stats(self, namespace: str | None = None) -> MemoryStats:

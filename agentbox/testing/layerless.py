@@ -15,16 +15,21 @@ from typing import Any, Final
 
 from agentbox.agents.main import main as agent_host
 from agentbox.agents.streams.kind import KindLog
-from agentbox.sandbox import bpf, confine, landlock, launcher, leader, seccomp, usage
-from agentbox.sandbox.answers.anonymous import SharedMappings
-from agentbox.sandbox.answers.buffers import Buffers
-from agentbox.sandbox.answers.listener import Notice
-from agentbox.sandbox.answers.polling import Polling
-from agentbox.sandbox.answers.rulesets import Rulesets
-from agentbox.sandbox.answers.watching import Watching
-from agentbox.sandbox.client import Launcher
-from agentbox.sandbox.syscalls import Machine
-from agentbox.sandbox.watchdog import Watchdog
+from agentbox.core.linux import landlock
+from agentbox.sandbox import confinement
+from agentbox.sandbox.launcher import agent_process, launcher
+from agentbox.sandbox.launcher.client import Launcher
+from agentbox.sandbox.monitor import usage
+from agentbox.sandbox.monitor.watchdog import Watchdog
+from agentbox.sandbox.seccomp import agent_filter as seccomp
+from agentbox.sandbox.seccomp import bpf
+from agentbox.sandbox.seccomp.syscalls import Machine
+from agentbox.sandbox.syscalls.anonymous import SharedMappings
+from agentbox.sandbox.syscalls.buffers import Buffers
+from agentbox.sandbox.syscalls.listener import Notice
+from agentbox.sandbox.syscalls.polling import Polling
+from agentbox.sandbox.syscalls.rulesets import Rulesets
+from agentbox.sandbox.syscalls.watching import Watching
 
 _NEVER: Final = 0xFFFFFFFF  # a word that no call is given
 
@@ -81,7 +86,7 @@ def _goes_on(handler: Any, notice: Notice) -> None:
 def _without_limits() -> None:
     """No process of an agent has a limit of its own (setrlimit)."""
 
-    leader.lower = lambda *_: None
+    agent_process.lower = lambda *_: None
 
 
 def _without_watchdog() -> None:
@@ -131,7 +136,7 @@ def main(words: list[str]) -> None:
     if not rest:
         Launcher.program = ("agentbox.testing.layerless", layer)
         sys.exit(agent_host())
-    confine.held = lambda *, network: defaultdict(lambda: True, network=not network)  # its own try is not refused
+    confinement.held = lambda *, network: defaultdict(lambda: True, network=not network)  # its own try is not refused
     launcher.main(rest)
 
 

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from agentbox.attack.catalogue import LINES
-from agentbox.attack.line import EDITIONS, Line
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.sandbox.attacks.catalogue import LINES
+from agentbox.sandbox.attacks.line import EDITIONS, Line
 from agentbox.testing.agent_host import LIMITS, MIB
 from agentbox.testing.attacked import attacked
 from agentbox.testing.layerless import BOUNDS, LAYERS

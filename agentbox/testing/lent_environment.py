@@ -4,7 +4,7 @@ import sysconfig
 import venv
 from pathlib import Path
 
-from agentbox.bootstrap_host import stamp
+from agentbox.host.bootstrap import stamp
 
 
 def lend_environment(checkout: Path) -> None:

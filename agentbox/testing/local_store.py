@@ -11,11 +11,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from agentbox.adapters.base import Adapter, Clock, Deps, SlotConfig, SlotName, SystemClock
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.registry import resolve
-from agentbox.settings import Paths
+from agentbox.adapters.runtime.adapter import Adapter, Clock, Deps, SlotConfig, SlotName, SystemClock
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.adapters.runtime.registry import resolve
+from agentbox.core.deadline import Deadline
+from agentbox.core.paths import Paths
 
 
 class LocalStore:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from agentbox.adapters.base import SLOTS as SLOT_NAMES
+from agentbox.adapters.runtime.adapter import SLOTS as SLOT_NAMES
 from agentbox.client import BoxClient
-from agentbox.manifest.sections.mesh import Mesh
+from agentbox.core.paths import Paths
+from agentbox.manifest.tables.mesh import Mesh
 from agentbox.plan.model import Plan, Slot
-from agentbox.settings import Paths
 from agentbox.testing.api_box import SLOTS, ApiBox, api_plan
 
 ENROLMENT = "an-enrolment-token-of-a-test"

@@ -13,8 +13,8 @@ import uvicorn
 
 from agentbox.gateway.llm.app import LlmApp, llm_app
 from agentbox.gateway.llm.config import LlmConfig, Provider
-from agentbox.grants.standing import Ancestor, Budget, Standing
-from agentbox.privacy import guard_of
+from agentbox.policy.redaction.guard import guard_of
+from agentbox.policy.rights.standing import Ancestor, Budget, Standing
 from agentbox.testing.model_server import ModelServer
 from agentbox.testing.told_authority import ToldAuthority, right
 from agentbox.testing.until import until

@@ -1,9 +1,11 @@
 """Plans of a manifest text, with a lock that names no package: for tests of whatever reads a plan."""
 
-from agentbox.features import enabled, load_features
-from agentbox.lockfile import Lock, write
-from agentbox.manifest import parse
-from agentbox.plan import Plan, make_plan
+from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.load import parse
+from agentbox.plan.build import make_plan
+from agentbox.plan.lockfile.model import Lock
+from agentbox.plan.lockfile.writer import write
+from agentbox.plan.model import Plan
 
 SYSTEM = "x86_64-linux"
 SHORTEST = "[meta]\nschema_version = 1\n"

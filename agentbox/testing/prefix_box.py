@@ -17,24 +17,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from agentbox.canonical import canonical_json, digest
-from agentbox.engine.members import members
-from agentbox.plan.model import (
-    Api,
-    Digests,
-    Observability,
-    Plan,
-    Probe,
-    Program,
-    Ready,
-    Resources,
-    Slot,
-)
+from agentbox.box.supervision.rpc import SupervisorClient
+from agentbox.core.canonical import canonical_json, digest
+from agentbox.core.linux import procfs
+from agentbox.core.paths import PREFIX_VARIABLE, Paths
+from agentbox.host.engines.process.members import members
+from agentbox.plan.model import Api, Digests, Observability, Plan, Probe, Program, Ready, Resources, Slot
+from agentbox.plan.render.probes import probes
+from agentbox.plan.render.supervisord import supervisord
 from agentbox.plan.supervisord_files import boot_log
-from agentbox.render import probes, supervisord
-from agentbox.settings import PREFIX_VARIABLE, Paths
-from agentbox.supervision import procfs
-from agentbox.supervision.rpc import SupervisorClient
 from agentbox.testing.until import pause
 
 UID = 1000
@@ -46,9 +37,9 @@ _FOLDERS = ("opt/agentbox/share", "opt/agentbox/test", "etc", "run/secrets", *(r
 # A program that does what ours do: backs off, serves /livez where it is the API, notifies, and stays.
 PROGRAM = """
 import http.server, sys, threading, time
-from agentbox.settings import Paths
-from agentbox.supervision.backoff import backoff
-from agentbox.supervision.notify import notify
+from agentbox.core.paths import Paths
+from agentbox.box.supervision.backoff import backoff
+from agentbox.box.supervision.notify import notify
 name, port = sys.argv[1], int(sys.argv[2])
 paths = Paths.of_this_process()
 backoff(paths, name)
@@ -87,10 +78,10 @@ def once(name: str, priority: int, module: str, **changes: Any) -> Program:
 
 def default_programs(port: int) -> tuple[Program, ...]:
     return (
-        once("bootstrap", 5, "agentbox.boot", env={"AGENTBOX_BOOTSTRAP_STAGE": "B"}),
+        once("bootstrap", 5, "agentbox.box.boot", env={"AGENTBOX_BOOTSTRAP_STAGE": "B"}),
         box_program("management-api", 10, port=port),
         box_program("agent-host", 30),
-        once("bootstrap-seal", 99, "agentbox.boot.seal", required=False),
+        once("bootstrap-seal", 99, "agentbox.box.seal.main", required=False),
     )
 
 
@@ -176,7 +167,7 @@ class PrefixBox:
         base = {"PATH": "/usr/bin:/bin", PREFIX_VARIABLE: str(self.paths.prefix), **(env or {})}
         with boot_log(self.paths).open("ab") as log:
             self.process = subprocess.Popen(
-                [str(self.paths.python), "-I", "-m", "agentbox.boot"],
+                [str(self.paths.python), "-I", "-m", "agentbox.box.boot"],
                 cwd=self.paths.prefix, env=base, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True, **_as_box_user(),
             )  # fmt: skip

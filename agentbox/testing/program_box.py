@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from agentbox.plan import Plan
-from agentbox.settings import PREFIX_VARIABLE, Paths, environment
+from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
+from agentbox.plan.model import Plan
 from agentbox.testing.plans import plan_of
 from agentbox.testing.tries import TRIES
 
@@ -76,7 +76,7 @@ class ProgramBox:
     def start(self, *command: str, name: str = NAME) -> subprocess.Popen[str]:
         """As supervisord does."""
         return subprocess.Popen(
-            [sys.executable, "-I", "-m", "agentbox.confined", name, *command],
+            [sys.executable, "-I", "-m", "agentbox.box.programs.confined", name, *command],
             env={**environment(), PREFIX_VARIABLE: str(self.paths.prefix)},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.paths.workspace,
         )  # fmt: skip

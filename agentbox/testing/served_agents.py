@@ -7,21 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentbox.adapters.base import SLOTS, Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.events.contract import Event
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.orchestrator.record import RecordLine
-from agentbox.agents.bridge.over_http import HttpOrchestrator
-from agentbox.api.agent_events import record_of_agents
+from agentbox.adapters.remote.agents import HttpOrchestrator
+from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
+from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.api.app import build
-from agentbox.api.application import Application
+from agentbox.api.background.agent_events import record_of_agents
+from agentbox.api.http.application import Application
 from agentbox.api.server import API_BOUNDS
 from agentbox.client import AsyncBoxClient
+from agentbox.contracts.agent_host.record import RecordLine
+from agentbox.contracts.events import Event
+from agentbox.contracts.registry import ROUTES
+from agentbox.core.deadline import Deadline
+from agentbox.core.http.listener import Listener, bind
+from agentbox.core.paths import Paths
 from agentbox.plan.model import Slot
-from agentbox.routes import ROUTES
-from agentbox.serving import Listener, bind
-from agentbox.settings import Paths
 from agentbox.testing.agent_host import LIMITS, AgentHostBox
 from agentbox.testing.api_box import TOKEN, api_plan
 

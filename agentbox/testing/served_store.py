@@ -9,19 +9,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agentbox import clock as wall
-from agentbox.adapters.base import SLOTS, Adapter, Deps, SlotConfig, SlotName
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.registry import resolve
-from agentbox.adapters.wire import JsonObj
+from agentbox.adapters.runtime.adapter import SLOTS, Adapter, Deps, SlotConfig, SlotName
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.adapters.runtime.registry import resolve
 from agentbox.api.app import build
-from agentbox.api.application import Application
+from agentbox.api.http.application import Application
 from agentbox.api.server import API_BOUNDS
 from agentbox.api.services import Services
+from agentbox.contracts.registry import ROUTES
+from agentbox.core import clock as wall
+from agentbox.core.http.listener import Listener, bind
+from agentbox.core.paths import Paths
+from agentbox.core.records.wire import JsonObj
 from agentbox.plan.model import Slot
-from agentbox.routes import ROUTES
-from agentbox.serving import Listener, bind
-from agentbox.settings import Paths
 from agentbox.testing.api_box import TOKEN, api_plan
 from agentbox.testing.clock import ManualClock
 from agentbox.testing.local_store import LocalStore

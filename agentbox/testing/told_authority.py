@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentbox.gateway.authority import Layer, Refused
-from agentbox.grants.rights import allowing
-from agentbox.grants.standing import Right, Standing
-from agentbox.manifest.patterns import Scope
+from agentbox.gateway.authorizer import Layer, Refused
+from agentbox.policy.patterns.scopes import Scope
+from agentbox.policy.rights.rights import allowing
+from agentbox.policy.rights.standing import Right, Standing
 
 
 def right(scope: Scope, operation: str, *patterns: str, **changes: Any) -> Right:

@@ -16,10 +16,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from agentbox.adapters.base import SlotName
-from agentbox.adapters.beads.contract import BeadFilter, BeadSpec
-from agentbox.adapters.errors import AdapterError, PreconditionFailed
-from agentbox.adapters.events.contract import NewEvent
+from agentbox.adapters.runtime.adapter import SlotName
+from agentbox.contracts.beads import BeadFilter, BeadSpec
+from agentbox.contracts.events import NewEvent
+from agentbox.core.slot_errors import AdapterError, PreconditionFailed
 from agentbox.testing.local_store import LocalStore
 
 

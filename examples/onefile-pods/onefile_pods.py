@@ -10,18 +10,18 @@ from hashlib import sha256
 
 import apsw
 
-from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import ContainerNotEmpty, NotFound, QuotaExceeded
-from agentbox.adapters.pods.bodies import at_once, check_cap, etag_of, span
 from agentbox.adapters.pods.conditions import Conditions
-from agentbox.adapters.pods.contract import LIMIT, PodMeta, PodObject
 from agentbox.adapters.pods.json_patch import JSON_PATCH, apply, operations
+from agentbox.adapters.pods.local.bodies import at_once, check_cap, etag_of, span
 from agentbox.adapters.pods.local_fs import CONTAINER_TYPE, check_type
 from agentbox.adapters.pods.paths import PodPath, parse
-from agentbox.adapters.sqlite import Database, row, rows
-from agentbox.adapters.text import check_range, cursor_of, key_of
-from agentbox.adapters.wire import refuse
+from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.runtime.checks import check_range, cursor_of, key_of
+from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
+from agentbox.core.deadline import Deadline
+from agentbox.core.records.wire import refuse
+from agentbox.core.slot_errors import ContainerNotEmpty, NotFound, QuotaExceeded
+from agentbox.core.storage.sqlite import Database, row, rows
 
 MIGRATIONS = (
     """

@@ -6,7 +6,7 @@ let
   check = name: build.run {
     name = "check-${name}";
     folders = [ sources.check ];
-    module = "agentbox.image.check";
+    module = "agentbox.host.image.check";
     attributes = { inherit spec; passAsFile = [ "spec" ]; };
     args = [ name "@spec" (placeholder "out") ];
   };
@@ -21,7 +21,7 @@ in
   format = build.run {
     name = "check-format";
     folders = [ sources.format ];
-    module = "agentbox.image.format";
+    module = "agentbox.host.image.format";
     args = [ sources.formatted (placeholder "out") ];
   };
 }

@@ -4,7 +4,7 @@
 build.run {
   name = "tree-${layer}";
   folders = [ sources.tree tools ];
-  module = "agentbox.image.tree";
+  module = "agentbox.host.image.tree";
   attributes = {
     outputs = [ "out" "list" ];
     passAsFile = [ "spec" ];

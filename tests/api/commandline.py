@@ -8,7 +8,7 @@ from agentbox.testing.api_box import TOKEN, ApiBox
 # The real command line, with the address of this box instead of the one in a state folder.
 SHELL = """
 import sys
-from agentbox.cli import context, main
+from agentbox.host.cli import context, main
 from agentbox.client import BoxClient
 context.Cli.client = lambda cli: BoxClient({url!r}, token={token!r}, timeout=30)
 main.main(sys.argv[1:])

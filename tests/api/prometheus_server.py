@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from agentbox.render.prometheus import CONFIG_FILE
+from agentbox.plan.render.prometheus import CONFIG_FILE
 from agentbox.testing.ports import free_port
 
 

@@ -7,7 +7,8 @@ import pytest
 from raw import Answer, ask
 
 from agentbox.client import ApiError, BoxClient
-from agentbox.routes import ROUTES, Route
+from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.routes.route import Route
 from agentbox.testing.api_box import TOKEN, ApiBox
 
 CLOSED = [route for route in ROUTES if route.scope]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from agentbox.client import ApiError, BoxClient
-from agentbox.features import enabled, load_features
-from agentbox.lockfile import write as lock_bytes
-from agentbox.manifest import load
-from agentbox.plan import make_plan
+from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.load import load
+from agentbox.plan.build import make_plan
+from agentbox.plan.lockfile.writer import write as lock_bytes
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.plans import SYSTEM, lock_of
 from agentbox.testing.ports import free_port

@@ -13,10 +13,10 @@ from helpers import sh, until
 from test_supervised import TOKEN, Sealed
 
 from agentbox.client import ApiError
-from agentbox.features import enabled, load_features
-from agentbox.lockfile import write as lock_bytes
-from agentbox.manifest import parse
-from agentbox.plan import make_plan
+from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.load import parse
+from agentbox.plan.build import make_plan
+from agentbox.plan.lockfile.writer import write as lock_bytes
 from agentbox.testing.plans import SYSTEM, lock_of
 from agentbox.testing.ports import free_port
 from agentbox.testing.prefix_box import PrefixBox

@@ -10,10 +10,10 @@ import pytest
 from commandline import agentbox
 from helpers import sh, until
 
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import PermissionDenied
 from agentbox.adapters.orchestrator.local_process import connect
 from agentbox.client import ApiError, BoxClient
+from agentbox.core.deadline import Deadline
+from agentbox.core.slot_errors import PermissionDenied
 from agentbox.testing.api_box import ApiBox
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentbox.api.app import build
-from agentbox.api.autostart import autostart, wanted
+from agentbox.api.background.autostart import autostart, wanted
 from agentbox.plan.model import Slot
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.api_box import api_plan

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from agentbox.box.supervision.secrets import store_secret
 from agentbox.client import ApiError, BoxClient
 from agentbox.plan.model import Slot
-from agentbox.sandbox import tree
-from agentbox.supervision.secrets import store_secret
+from agentbox.sandbox.launcher import tree
 from agentbox.testing.api_box import SLOTS, ApiBox, api_plan
 from agentbox.testing.contracts.orchestrator_lab import running
 from agentbox.testing.until import until

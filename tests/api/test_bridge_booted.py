@@ -5,11 +5,11 @@ from dataclasses import replace
 from helpers import until
 from test_supervised import Sealed
 
-from agentbox.features import enabled, load_features
-from agentbox.lockfile import write as lock_bytes
-from agentbox.manifest import parse
-from agentbox.plan import make_plan
-from agentbox.rules import run as judge
+from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.load import parse
+from agentbox.manifest.rules.engine import run as judge
+from agentbox.plan.build import make_plan
+from agentbox.plan.lockfile.writer import write as lock_bytes
 from agentbox.testing.contracts.orchestrator_lab import running
 from agentbox.testing.plans import SYSTEM, lock_of
 from agentbox.testing.ports import free_port

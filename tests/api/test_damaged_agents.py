@@ -6,7 +6,7 @@ import sqlite3
 from helpers import sh, until
 from test_supervised import TOKEN, Sealed, plan
 
-from agentbox.engine.waiting import failure, fix
+from agentbox.host.engines.waiting import failure, fix
 from agentbox.testing.prefix_box import PrefixBox
 
 

@@ -14,7 +14,7 @@ from events_sink import GenericSink, generic_sink
 from helpers import until
 
 from agentbox.client import BoxClient
-from agentbox.engine.state import BoxRecord, BoxState
+from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.plan.model import Slot
 from agentbox.testing.api_box import SLOTS, TOKEN, ApiBox
 

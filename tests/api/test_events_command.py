@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.adapters.events.verify import verify
+from agentbox.adapters.events.journal.verify import verify
 from agentbox.client import BoxClient
-from agentbox.engine.state import BoxRecord, BoxState
+from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.testing.api_box import TOKEN, ApiBox
 from agentbox.testing.forgery import on
 

@@ -9,8 +9,8 @@ import pytest
 from helpers import until
 from raw import ask
 
-from agentbox.limits.reserve import tasks_of_agents
-from agentbox.sandbox import tree
+from agentbox.policy.limits.reserve import tasks_of_agents
+from agentbox.sandbox.launcher import tree
 from agentbox.testing.api_box import ApiBox, api_plan
 
 PIDS = 220

@@ -5,7 +5,7 @@ import shlex
 
 from commandline import agentbox
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 from agentbox.testing.api_box import ApiBox
 
 PAGE = CHECKOUT / "docs/howto/review-a-change.md"

@@ -12,7 +12,7 @@ from helpers import until
 from intruder import VICTIM
 
 from agentbox.client import ApiError, BoxClient
-from agentbox.ids import uuid7
+from agentbox.core.ids import uuid7
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.gateway_box import GatewayBox
 

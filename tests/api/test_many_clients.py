@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 _SCHEDULED = """
 import asyncio, sys, time

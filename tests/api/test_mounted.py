@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from test_apply import text
 
-from agentbox.api.mounted import INVALID, MountedManifest
-from agentbox.features import enabled, load_features
-from agentbox.lockfile import write as lock_bytes
-from agentbox.manifest import parse
-from agentbox.plan import make_plan
+from agentbox.api.background.mounted import INVALID, MountedManifest
+from agentbox.core.paths import Paths
+from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.load import parse
+from agentbox.plan.build import make_plan
+from agentbox.plan.lockfile.writer import write as lock_bytes
 from agentbox.plan.model import Plan
-from agentbox.settings import Paths
 from agentbox.testing.plans import SYSTEM, lock_of
 
 LEASE = "adapters.beads.lease_seconds"

@@ -9,7 +9,7 @@ from helpers import until
 from prometheus_server import Server, serving
 
 from agentbox.client import BoxClient
-from agentbox.render.prometheus import ALERTS, prometheus
+from agentbox.plan.render.prometheus import ALERTS, prometheus
 from agentbox.testing.api_box import ApiBox
 
 _OF_PROMETHEUS = {"up"}  # made by the scrape itself

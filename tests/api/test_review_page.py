@@ -232,7 +232,7 @@ def test_what_is_served(box: ApiBox) -> None:
 
 def test_pages_are_where_the_wheel_looks() -> None:
     """Each file of the folder is served under some name, and no other."""
-    from agentbox.web.pages import PAGES
+    from agentbox.api.pages.pages import PAGES
 
-    folder = Path(__file__).parents[2] / "agentbox/web/static"
+    folder = Path(__file__).parents[2] / "agentbox/api/pages/static"
     assert {file for file, _ in PAGES.values()} == {one.name for one in folder.iterdir()}

@@ -9,8 +9,8 @@ import pytest
 from commandline import agentbox, command
 from helpers import until
 
-from agentbox.cli.commands import run
 from agentbox.client import BoxClient
+from agentbox.host.cli.commands.agents import run
 from agentbox.testing.api_box import ApiBox
 
 MIB = 1 << 20

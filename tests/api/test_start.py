@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from helpers import until
 
-from agentbox.canonical import canonical_json
+from agentbox.core.canonical import canonical_json
 from agentbox.plan.model import Plan
 from agentbox.testing.api_box import ApiBox, api_plan
 

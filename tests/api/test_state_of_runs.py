@@ -12,8 +12,8 @@ from commandline import agentbox, command
 from intruder import INTRUDER, VICTIM, attempts
 
 from agentbox.client import BoxClient
-from agentbox.gateway.door.hello import METHODS
-from agentbox.ids import uuid7
+from agentbox.core.ids import uuid7
+from agentbox.gateway.agent_api.hello import METHODS
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.gateway_box import GatewayBox
 

@@ -15,13 +15,13 @@ from helpers import until
 from test_apply_to_agent_host import text
 from test_supervised import TOKEN, Sealed
 
-from agentbox.engine.state import BoxRecord, BoxState
-from agentbox.features import enabled, load_features
-from agentbox.lockfile import write as lock_bytes
-from agentbox.manifest import parse
-from agentbox.plan import make_plan
+from agentbox.core.linux.procfs import start_ticks
+from agentbox.host.engines.state import BoxRecord, BoxState
+from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.load import parse
+from agentbox.plan.build import make_plan
+from agentbox.plan.lockfile.writer import write as lock_bytes
 from agentbox.plan.model import Delta, Volume
-from agentbox.supervision.procfs import start_ticks
 from agentbox.testing.plans import SYSTEM, lock_of
 from agentbox.testing.prefix_box import PrefixBox
 

@@ -7,8 +7,8 @@ from helpers import read_all, sh, until
 from jsonschema import Draft202012Validator
 
 from agentbox.client import BoxClient
-from agentbox.client.calls import call_of
-from agentbox.client.sse import SseEvent, SseParser
+from agentbox.client.transport import call_of
+from agentbox.core.http.sse_parser import SseEvent, SseParser
 
 
 def _schema(client: BoxClient, path: str) -> Draft202012Validator:

@@ -16,7 +16,7 @@ from raw import ask
 
 from agentbox.client import BoxClient
 from agentbox.plan.model import Api, Observability, Plan, Program, Ready
-from agentbox.sandbox.canary import RULES
+from agentbox.sandbox.canary.canary import RULES
 from agentbox.testing.agent_host import LIMITS
 from agentbox.testing.api_box import SLOTS
 from agentbox.testing.ports import free_port
@@ -34,9 +34,9 @@ def programs() -> tuple[Program, ...]:
         for name, priority, module, seconds in modules
     ]  # fmt: skip
     return (
-        once("bootstrap", 5, "agentbox.boot", env={"AGENTBOX_BOOTSTRAP_STAGE": "B"}),
+        once("bootstrap", 5, "agentbox.box.boot", env={"AGENTBOX_BOOTSTRAP_STAGE": "B"}),
         *ours,
-        once("bootstrap-seal", 99, "agentbox.boot.seal", required=False),
+        once("bootstrap-seal", 99, "agentbox.box.seal.main", required=False),
     )
 
 

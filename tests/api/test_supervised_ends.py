@@ -9,7 +9,7 @@ import pytest
 from helpers import sh, until
 from test_supervised import Sealed, plan
 
-from agentbox.engine.members import members
+from agentbox.host.engines.process.members import members
 from agentbox.testing.prefix_box import PrefixBox
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from helpers import read_all, sh, text, until
 
-from agentbox.supervision import procfs
+from agentbox.core.linux import procfs
 from agentbox.testing.api_box import SLOTS, ApiBox
 
 LINES = 400

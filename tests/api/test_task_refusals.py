@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from helpers import sh
 
-from agentbox.adapters.base import Deps
-from agentbox.adapters.beads.contract import BeadSpec
-from agentbox.adapters.container import Container, container_of
-from agentbox.adapters.errors import AdapterError, PermissionDenied, QuotaExceeded, SlotUnavailable, ValidationError
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.orchestrator.contract import AgentSpec
-from agentbox.api.tasks import TaskBody, Tasks
+from agentbox.adapters.runtime.adapter import Deps
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.adapters.runtime.slots import Container, container_of
+from agentbox.api.tasks.runner import Tasks
+from agentbox.contracts.beads import BeadSpec
+from agentbox.contracts.orchestrator import AgentSpec
+from agentbox.contracts.tasks import TaskBody
+from agentbox.core.slot_errors import AdapterError, PermissionDenied, QuotaExceeded, SlotUnavailable, ValidationError
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.api_box import SLOTS, api_plan
 from agentbox.testing.until import until

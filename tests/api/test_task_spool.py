@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from helpers import read_all, sh, until
 
-from agentbox import clock
 from agentbox.client import ApiError
+from agentbox.core import clock
 from agentbox.testing.api_box import SLOTS, ApiBox
 
 Start = Callable[..., ApiBox]

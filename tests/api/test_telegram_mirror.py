@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from helpers import read_all, sh, until
 
+from agentbox.box.programs.telegram.chat import Chat, ChatRefused
+from agentbox.box.programs.telegram.mirror import Mirror
 from agentbox.client import BoxClient
-from agentbox.telegram.chat import Chat, ChatRefused
-from agentbox.telegram.mirror import Mirror
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.bot_api import BotApi
 

@@ -10,7 +10,7 @@ import pytest
 from helpers import until
 
 from agentbox.client import ApiError, BoxClient
-from agentbox.client.calls import call_of
+from agentbox.client.transport import call_of
 from agentbox.testing.api_box import TOKEN, ApiBox
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.base import Deps
-from agentbox.adapters.beads.external_http import ExternalHttpBeads
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import BackendError, ContractMismatch, LeaseLost, PermissionDenied, SlotUnavailable
-from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.remote.beads import ExternalHttpBeads
+from agentbox.adapters.runtime.adapter import Deps
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.core.deadline import Deadline
+from agentbox.core.slot_errors import BackendError, ContractMismatch, LeaseLost, PermissionDenied, SlotUnavailable
 from agentbox.testing.api_box import TOKEN
 from agentbox.testing.contracts.beads import BeadsContract
 from agentbox.testing.contracts.beads_common import LEASE, a_task, epic_with, lease, spec

@@ -11,12 +11,12 @@ import pytest_asyncio
 from draining import create, drain
 from postgres_store import PostgresStore, ServerClock
 
-from agentbox.adapters.base import Deps
-from agentbox.adapters.beads.contract import BeadFilter
 from agentbox.adapters.beads.external_pg import ExternalPgBeads
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterError, IntegrityError
-from agentbox.adapters.metrics import Metrics
+from agentbox.adapters.runtime.adapter import Deps
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.contracts.beads import BeadFilter
+from agentbox.core.deadline import Deadline
+from agentbox.core.slot_errors import AdapterError, IntegrityError
 from agentbox.testing.clock import ManualClock
 from agentbox.testing.contracts.beads import BeadsContract
 from agentbox.testing.contracts.beads_common import a_task, epic_with, lease, spec

@@ -4,7 +4,7 @@ import apsw
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.errors import BackendError, IntegrityError
+from agentbox.core.slot_errors import BackendError, IntegrityError
 from agentbox.testing.contracts.beads import BeadsContract
 from agentbox.testing.contracts.beads_common import spec
 from agentbox.testing.local_store import LocalStore

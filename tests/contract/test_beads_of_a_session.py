@@ -4,9 +4,9 @@ token is bound to B's name; B sees its own names."""
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.beads.contract import BeadFilter
-from agentbox.adapters.errors import PermissionDenied
-from agentbox.client.aio import AsyncBoxClient
+from agentbox.client.async_client.client import AsyncBoxClient
+from agentbox.contracts.beads import BeadFilter
+from agentbox.core.slot_errors import PermissionDenied
 from agentbox.testing.api_box import TOKEN
 from agentbox.testing.contracts.beads import BeadsContract
 from agentbox.testing.contracts.beads_common import LEASE, spec

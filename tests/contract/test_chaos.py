@@ -11,8 +11,8 @@ from chaos_sink import away, over_sink, sink_at
 from postgres_server import running
 from postgres_store import PostgresStore
 
-from agentbox.adapters.beads.contract import BeadSpec
-from agentbox.adapters.errors import SlotUnavailable
+from agentbox.contracts.beads import BeadSpec
+from agentbox.core.slot_errors import SlotUnavailable
 from agentbox.testing.faults import FaultProxy
 from agentbox.testing.local_store import LocalStore
 

@@ -5,9 +5,9 @@ from functools import partial
 import apsw
 import pytest
 
-from agentbox.adapters.beads.contract import BeadFilter
-from agentbox.adapters.errors import IntegrityError, InvalidTransition
 from agentbox.adapters.events.delivery.ledger import Ledger
+from agentbox.contracts.beads import BeadFilter
+from agentbox.core.slot_errors import IntegrityError, InvalidTransition
 from agentbox.testing.clock import ManualClock
 from agentbox.testing.contracts.beads_common import lease, spec
 from agentbox.testing.local_store import LocalStore

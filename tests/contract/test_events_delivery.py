@@ -8,7 +8,7 @@ import time
 import pytest
 import pytest_asyncio
 
-from agentbox.client.aio import AsyncBoxClient
+from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.testing.api_box import TOKEN, ApiBox
 from agentbox.testing.clock import ScaledClock
 from agentbox.testing.contracts.events_common import everything, fill, new

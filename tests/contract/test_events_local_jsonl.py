@@ -8,8 +8,8 @@ import sys
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.events.contract import Received
-from agentbox.adapters.events.prune import prune
+from agentbox.adapters.events.journal.prune import prune
+from agentbox.contracts.events import Received
 from agentbox.testing.contracts.events import EventsContract
 from agentbox.testing.contracts.events_common import fill
 from agentbox.testing.contracts.events_received import journal_of
@@ -70,8 +70,8 @@ def test_a_fixed_record_has_a_fixed_hash():
 
     import rfc8785
 
-    from agentbox.adapters.events.chain import link
-    from agentbox.adapters.events.contract import GENESIS
+    from agentbox.adapters.events.journal.chain import link
+    from agentbox.contracts.events import GENESIS
 
     record = {
         "agent_id": None, "data": {"reason": "start"}, "id": "01938f5e-0000-7000-8000-000000000000", "session_id": None,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from agentbox.client.aio import AsyncBoxClient
+from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.testing.api_box import TOKEN
 from agentbox.testing.contracts.events import EventsContract
 from agentbox.testing.contracts.events_common import new

@@ -9,12 +9,12 @@ import json
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.context import CallContext, calling
-from agentbox.adapters.errors import CursorExpired, QuotaExceeded
-from agentbox.adapters.events.contract import Events
-from agentbox.adapters.events.prune import prune
-from agentbox.api.tokens import NewToken
-from agentbox.client.aio import AsyncBoxClient
+from agentbox.adapters.events.journal.prune import prune
+from agentbox.adapters.runtime.context import CallContext, calling
+from agentbox.api.auth.tokens import NewToken
+from agentbox.client.async_client.client import AsyncBoxClient
+from agentbox.contracts.events import Events
+from agentbox.core.slot_errors import CursorExpired, QuotaExceeded
 from agentbox.testing.api_box import TOKEN, ApiBox
 from agentbox.testing.contracts.common import CommonContract, refused
 from agentbox.testing.contracts.events import EventsContract

@@ -7,9 +7,9 @@ from contextlib import suppress
 import pytest
 import pytest_asyncio
 
-from agentbox.api import sse
-from agentbox.client.aio import AsyncBoxClient
-from agentbox.client.sse import SseParser
+from agentbox.client.async_client.client import AsyncBoxClient
+from agentbox.core.http import sse
+from agentbox.core.http.sse_parser import SseParser
 from agentbox.testing.api_box import TOKEN
 from agentbox.testing.contracts.events_common import everything, fill, new
 from agentbox.testing.http_events import HttpEvents

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from agentbox.probes.requirements import paths
-from agentbox.supervision import files
+from agentbox.box.readiness.requirements import paths
+from agentbox.core.files import atomic
 
 MOUNTED = """
     mount -t tmpfs -o size=12m none "$1"
@@ -51,11 +51,11 @@ def test_a_file_that_is_refused_leaves_nothing(tmp_path, monkeypatch):
     def full(_descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    files.replace_json(tmp_path / "kept.json", {"a": 1})
-    monkeypatch.setattr(files.os, "fsync", full)
+    atomic.replace_json(tmp_path / "kept.json", {"a": 1})
+    monkeypatch.setattr(atomic.os, "fsync", full)
     for name in ("kept.json", "new.json"):
         with pytest.raises(OSError, match="No space"):
-            files.replace_json(tmp_path / name, {"a": 2})
+            atomic.replace_json(tmp_path / name, {"a": 2})
     assert [path.name for path in tmp_path.iterdir()] == ["kept.json"]
     assert json.loads((tmp_path / "kept.json").read_text()) == {"a": 1}
 

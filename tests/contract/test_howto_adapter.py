@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 from agentbox.testing.lent_environment import lend_environment
 
 PAGE = CHECKOUT / "docs/howto/add-an-adapter.md"

@@ -8,10 +8,10 @@ import pytest_asyncio
 from memory_fill import fill, texts
 from postgres_store import PostgresStore, ServerClock
 
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import BackendError, IntegrityError, ModelMismatch
 from agentbox.adapters.memory.embedder import load
-from agentbox.adapters.memory.pg.rows import vector_text
+from agentbox.adapters.memory.postgres.rows import vector_text
+from agentbox.core.deadline import Deadline
+from agentbox.core.slot_errors import BackendError, IntegrityError, ModelMismatch
 from agentbox.testing.contracts.memory import OPTIONS, MemoryContract
 
 

@@ -7,8 +7,8 @@ import apsw
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.errors import EmbeddingError, IntegrityError, ModelMismatch
 from agentbox.adapters.memory import embedder
+from agentbox.core.slot_errors import EmbeddingError, IntegrityError, ModelMismatch
 from agentbox.testing.contracts.memory import OPTIONS, MemoryContract
 from agentbox.testing.local_store import LocalStore
 

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from memory_fill import texts
 
-from agentbox.adapters.memory import nearest, search
+from agentbox.adapters.memory.sqlite import nearest, search
 from agentbox.testing.local_store import LocalStore
 
 LINES = texts(600, seed=3)

@@ -9,7 +9,7 @@ from memory_fill import texts
 from postgres_store import PostgresStore, ServerClock
 
 from agentbox.adapters.memory import postings
-from agentbox.adapters.memory.pg import words
+from agentbox.adapters.memory.postgres import words
 
 LINES = texts(300, seed=3)
 HOWS = (

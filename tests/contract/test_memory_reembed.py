@@ -14,11 +14,11 @@ import pytest_asyncio
 from memory_fill import texts
 from postgres_store import PostgresStore
 
-from agentbox.adapters.errors import ModelMismatch
 from agentbox.adapters.memory.embedder import load
-from agentbox.canonical import canonical_json
+from agentbox.core.canonical import canonical_json
+from agentbox.core.paths import PREFIX_VARIABLE
+from agentbox.core.slot_errors import ModelMismatch
 from agentbox.plan.model import Slot
-from agentbox.settings import PREFIX_VARIABLE
 from agentbox.testing.local_store import LocalStore
 from agentbox.testing.prefix_box import make_plan
 

@@ -7,7 +7,8 @@ import pytest
 import pytest_asyncio
 from memory_fill import texts
 
-from agentbox.adapters.memory import postings, words
+from agentbox.adapters.memory import postings
+from agentbox.adapters.memory.sqlite import words
 from agentbox.testing.local_store import LocalStore
 
 LINES = texts(400, seed=3)

@@ -4,13 +4,13 @@ import inspect
 
 import pytest
 
-from agentbox.adapters.base import SLOTS, Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterDisabled, SlotUnavailable
-from agentbox.adapters.methods import CONTRACTS, METHODS
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.registry import resolve
-from agentbox.settings import Paths
+from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.adapters.runtime.registry import resolve
+from agentbox.contracts.methods import CONTRACTS, METHODS
+from agentbox.core.deadline import Deadline
+from agentbox.core.paths import Paths
+from agentbox.core.slot_errors import AdapterDisabled, SlotUnavailable
 
 
 async def outcome(adapter, name):

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.base import SLOTS, Deps, SlotConfig
-from agentbox.adapters.container import Container
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterTimeout, BackendError, ContractMismatch, NotFound, SlotUnavailable
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.orchestrator.contract import CONTRACT_VERSION
-from agentbox.privacy import guard_of
-from agentbox.settings import PREFIX_VARIABLE
+from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.adapters.runtime.slots import Container
+from agentbox.contracts.orchestrator import CONTRACT_VERSION
+from agentbox.core.deadline import Deadline
+from agentbox.core.paths import PREFIX_VARIABLE
+from agentbox.core.slot_errors import AdapterTimeout, BackendError, ContractMismatch, NotFound, SlotUnavailable
+from agentbox.policy.redaction.guard import guard_of
 from agentbox.testing.bridge_box import BridgeBox, stdio
 from agentbox.testing.contracts.orchestrator_lab import alive, running, shell, spec
 from agentbox.testing.until import until

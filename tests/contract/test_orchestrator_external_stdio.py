@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.orchestrator.record import RecordLine
+from agentbox.contracts.agent_host.record import RecordLine
 from agentbox.testing.bridge_box import BridgeBox, crash
 from agentbox.testing.contracts.orchestrator import OrchestratorContract
 

@@ -8,8 +8,8 @@ import time
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterTimeout, SlotUnavailable
+from agentbox.core.deadline import Deadline
+from agentbox.core.slot_errors import AdapterTimeout, SlotUnavailable
 from agentbox.testing.bridge_box import bridge, stdio
 from agentbox.testing.contracts.orchestrator import OrchestratorContract
 from agentbox.testing.contracts.orchestrator_lab import items, new_id, output, running, shell, spec, until_async

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.base import Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import BackendError, QuotaExceeded, SpawnError, ValidationError
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.orchestrator.contract import Orchestrator
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator, connect
-from agentbox.adapters.orchestrator.record import RecordLine, follow_record
-from agentbox.agents import home
-from agentbox.limits.reserve import FILES, FILES_OF_ONE
+from agentbox.adapters.runtime.adapter import Deps, SlotConfig
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.agents.runs import home
+from agentbox.contracts.agent_host.record import RecordLine, follow_record
+from agentbox.contracts.orchestrator import Orchestrator
+from agentbox.core.deadline import Deadline
+from agentbox.core.slot_errors import BackendError, QuotaExceeded, SpawnError, ValidationError
+from agentbox.policy.limits.reserve import FILES, FILES_OF_ONE
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.contracts.orchestrator import OrchestratorContract
 from agentbox.testing.contracts.orchestrator_lab import FOREVER, new_id, spec, until_async

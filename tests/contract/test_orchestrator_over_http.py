@@ -3,7 +3,7 @@
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.deadline import Deadline
+from agentbox.core.deadline import Deadline
 from agentbox.testing.contracts.orchestrator import OrchestratorContract
 from agentbox.testing.served_agents import HostLab, HostStore, ServedAgents
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.base import Deps
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import BackendError, PreconditionFailed, UnsupportedPatch, ValidationError
-from agentbox.adapters.metrics import Metrics
 from agentbox.adapters.pods.external_solid import ExternalSolidPods
+from agentbox.adapters.runtime.adapter import Deps
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.core.deadline import Deadline
+from agentbox.core.slot_errors import BackendError, PreconditionFailed, UnsupportedPatch, ValidationError
 from agentbox.testing.contracts.common import refused
 from agentbox.testing.contracts.pods import PodsContract
 from agentbox.testing.contracts.pods_common import JSON, body_of, paths_of

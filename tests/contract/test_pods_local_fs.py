@@ -8,8 +8,8 @@ import apsw
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.errors import IntegrityError, NotFound, PermissionDenied, QuotaExceeded
-from agentbox.adapters.pods.index import Intent
+from agentbox.adapters.pods.local.index import Intent
+from agentbox.core.slot_errors import IntegrityError, NotFound, PermissionDenied, QuotaExceeded
 from agentbox.testing.contracts.common import refused
 from agentbox.testing.contracts.pods import OPTIONS, PodsContract
 from agentbox.testing.contracts.pods_common import body_of, paths_of

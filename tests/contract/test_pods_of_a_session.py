@@ -4,8 +4,8 @@ a folder of A's that its token is bound to."""
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.errors import NotFound, ValidationError
-from agentbox.client.aio import AsyncBoxClient
+from agentbox.client.async_client.client import AsyncBoxClient
+from agentbox.core.slot_errors import NotFound, ValidationError
 from agentbox.testing.api_box import TOKEN
 from agentbox.testing.contracts.pods import OPTIONS, PodsContract
 from agentbox.testing.contracts.pods_common import body_of, paths_of

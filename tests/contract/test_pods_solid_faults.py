@@ -8,7 +8,7 @@ import time
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.errors import AdapterTimeout, PreconditionFailed, SlotUnavailable
+from agentbox.core.slot_errors import AdapterTimeout, PreconditionFailed, SlotUnavailable
 from agentbox.testing.contracts.common import refused
 from agentbox.testing.contracts.pods_common import JSON, body_of
 

@@ -5,8 +5,8 @@ import logging
 import pytest
 from postgres_store import PostgresStore, ServerClock
 
-from agentbox.adapters.errors import AdapterError, SlotUnavailable, ValidationError
-from agentbox.adapters.postgres.target import parameters
+from agentbox.core.slot_errors import AdapterError, SlotUnavailable, ValidationError
+from agentbox.core.storage.postgres.target import parameters
 
 SECRET = "hunter2-very-secret"
 

@@ -8,7 +8,7 @@ import pytest
 from postgres_server import DATABASE, PostgresServer
 from postgres_store import PostgresStore
 
-from agentbox.adapters.errors import SlotUnavailable, ValidationError
+from agentbox.core.slot_errors import SlotUnavailable, ValidationError
 from agentbox.testing.local_store import LocalStore
 
 NAME = "db.box.test"

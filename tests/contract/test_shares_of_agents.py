@@ -5,11 +5,11 @@ import uuid
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters import context
-from agentbox.adapters.beads.contract import BeadFilter
-from agentbox.adapters.errors import QuotaExceeded
-from agentbox.adapters.events.contract import NewEvent
-from agentbox.adapters.shares import agents_part
+from agentbox.adapters.runtime import context
+from agentbox.adapters.runtime.shares import agents_part
+from agentbox.contracts.beads import BeadFilter
+from agentbox.contracts.events import NewEvent
+from agentbox.core.slot_errors import QuotaExceeded
 from agentbox.testing.contracts.beads_common import spec
 from agentbox.testing.local_store import LocalStore
 
@@ -84,8 +84,8 @@ async def test_agents_fill_a_part_of_the_pods_and_the_operator_writes_on(opened)
 
 async def test_one_agent_has_so_many_open_beads(opened, monkeypatch):
     """What it closes makes room; others, and the operator, are not held up by it."""
-    monkeypatch.setattr("agentbox.adapters.beads.create.OPEN_BEADS", 5)
-    monkeypatch.setattr("agentbox.adapters.beads.create.OPEN_BEADS_OF_AGENTS", 8)
+    monkeypatch.setattr("agentbox.adapters.beads.sqlite.create.OPEN_BEADS", 5)
+    monkeypatch.setattr("agentbox.adapters.beads.sqlite.create.OPEN_BEADS_OF_AGENTS", 8)
     beads = await opened("beads", "local-sqlite")
     error = await filled(lambda: beads.create_epic(spec(creator="urn:agentbox:agent:one")))
     assert (error.members["limit"], error.members["cap"]) == ("open_beads", 5)

@@ -5,7 +5,7 @@ import shutil
 import apsw
 import pytest
 
-from agentbox.adapters.errors import IntegrityError
+from agentbox.core.slot_errors import IntegrityError
 from agentbox.testing.contracts.beads_common import spec
 from agentbox.testing.contracts.events_common import everything, fill
 from agentbox.testing.local_store import LocalStore

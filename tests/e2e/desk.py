@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 from agentbox.testing.until import pause
 
 T = TypeVar("T")
 PYTHON = "/opt/agentbox/venv/bin/python"
 _PID_OF = (
-    "import sys; from agentbox.settings import Paths; from agentbox.supervision.rpc import SupervisorClient;"
+    "import sys; from agentbox.core.paths import Paths; from agentbox.box.supervision.rpc import SupervisorClient;"
     "print(SupervisorClient(Paths()).states()[sys.argv[1]].pid)"
 )
 

@@ -14,7 +14,7 @@ import pytest
 from desk import Desk
 from told import Told
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ import pytest
 from desk import Desk, Ran, wait_for
 from told import Told
 
-from agentbox import ownroot
-from agentbox.engine.daemon import start_ticks
-from agentbox.engine.reach import daemon_pid
+from agentbox.core import mount_namespace
+from agentbox.host.engines.docker.daemon import start_ticks
+from agentbox.host.engines.docker.reach import daemon_pid
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Dockerd:
             with (self.folder / "log").open("ab") as log:
                 self.process = subprocess.Popen(
                     ["dockerd", *words, "--host", self.host, "--bridge=none", "--iptables=false"],
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=ownroot.preparation(),
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=mount_namespace.preparation(),
                 )  # fmt: skip
         asked = subprocess.run(["docker", "--host", self.host, "version"], capture_output=True, timeout=30, check=False)
         return asked.returncode == 0

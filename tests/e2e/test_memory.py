@@ -12,7 +12,7 @@ from desk import Desk
 from harness.waiting import wait_for
 
 from agentbox.client import BoxClient
-from agentbox.settings import Paths
+from agentbox.core.paths import Paths
 
 PORT = 29190
 

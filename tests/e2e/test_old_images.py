@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from desk import Desk
 
-from agentbox.engine.old_images import PLAN_LABEL, remove_old_images
-from agentbox.engine.state import KEPT_BUILDS, BoxState, BuildStamp
+from agentbox.host.engines.docker.old_images import PLAN_LABEL, remove_old_images
+from agentbox.host.engines.state import KEPT_BUILDS, BoxState, BuildStamp
 
 REPOSITORY = "agentbox-old-images"
 PLAN = "sha256:" + "a" * 64

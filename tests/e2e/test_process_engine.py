@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from desk import Desk
 
-from agentbox.boot.steps.p1_roots import ROOM
-from agentbox.engine.members import members
-from agentbox.supervision.protections import PROCESS_ENGINE_LACKS
+from agentbox.box.boot.steps.p1_roots import ROOM
+from agentbox.box.supervision.protections import PROCESS_ENGINE_LACKS
+from agentbox.host.engines.process.members import members
 
 UP = ("--engine", "process")
 

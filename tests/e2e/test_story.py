@@ -3,7 +3,7 @@
 from desk import Desk
 from pages import added_line, masked, shown
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 PAGE = CHECKOUT / "docs/howto/change-the-manifest.md"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from desk import Desk, Ran
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 PAGE = CHECKOUT / "docs/howto/when-something-goes-wrong.md"
 HEAD = "| What happened | Exit | What it says | What to do |\n|---|---|---|---|\n"

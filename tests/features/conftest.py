@@ -13,8 +13,8 @@ from manifests import gated
 from record import RESULTS, stands
 from room import free_bytes
 
-from agentbox.features import load_features
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.manifest.features.loader import load_features
 
 REPRESENTATIVE = ("opencode",)  # small, and from the source that core has nothing of
 NAME = "agentbox-feature"

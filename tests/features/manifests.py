@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentbox.features import Delta, Feature, effective_delta, enabled, widenings
-from agentbox.manifest import Model, parse
-from agentbox.manifest.spelling import spell
+from agentbox.manifest.features.exceptions import Delta, effective_delta, widenings
+from agentbox.manifest.features.loader import enabled
+from agentbox.manifest.features.model import Feature
+from agentbox.manifest.load import parse
+from agentbox.manifest.model import Model
+from agentbox.manifest.toml_text import spell
 
 _HEAD = 'meta = { schema_version = 1, name = "x" }\n'
 # What a rule demands beside the gate.

@@ -13,13 +13,14 @@ from typing import Any
 
 from trial import Row
 
-from agentbox.features import features_dir, reference
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.reference import features
+from agentbox.manifest.features.loader import features_dir
 
 RESULTS = CHECKOUT / "bench/results/features.json"
 
 
-def record(row: Row, inputs: str, file: Path = RESULTS, page: Path = reference.TARGET) -> None:
+def record(row: Row, inputs: str, file: Path = RESULTS, page: Path = features.TARGET) -> None:
     """Puts the row in place of an earlier one of its feature, at once: what was tried is kept whatever comes after.
     One that ended for want of disk does not replace one that did not."""
     rows = _rows(file)
@@ -28,7 +29,7 @@ def record(row: Row, inputs: str, file: Path = RESULTS, page: Path = reference.T
     seen = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": platform.machine(), "inputs": inputs}
     rows[row.feature] = {**row.to_json(), **seen}
     _write(file, json.dumps({"bench": "features", "rows": rows}, indent=1, sort_keys=True) + "\n")
-    _write(page, reference.page(file))
+    _write(page, features.page(file))
 
 
 def stands(every: bool, named: Sequence[str]) -> bool:
@@ -63,8 +64,8 @@ def _files(on: tuple[str, ...]) -> Iterator[Path]:
     for folder, pattern in (
         ("nix", "*.nix"),
         ("config/probes", "*"),
-        ("agentbox/image", "*.py"),
-        ("agentbox/probes", "*.py"),
+        ("agentbox/host/image", "*.py"),
+        ("agentbox/box/probes", "*.py"),
     ):
         yield from (path for path in (CHECKOUT / folder).rglob(pattern) if path.is_file())
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from agentbox.features import ALWAYS
-from agentbox.lock.select import needed
-from agentbox.lockfile import Lock
+from agentbox.host.packages.select import needed
+from agentbox.manifest.features.loader import ALWAYS
+from agentbox.plan.lockfile.model import Lock
 
 STORE = Path("/nix/store")
 # A trial's files are there as downloads and in the store (2), unpacked where they are built, as a tree and in the engine

@@ -8,7 +8,8 @@ from manifests import Wanted, wanted
 from record import inputs_of, kept, record
 from trial import Row, Trial
 
-from agentbox.features import Feature, load_features
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.features.model import Feature
 
 FEATURES = load_features()
 

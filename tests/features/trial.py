@@ -15,11 +15,12 @@ from desk import PYTHON, Desk, Ran, wait_for
 from manifests import Wanted
 from room import free_bytes, locked_bytes, needed_bytes, too_little
 
-from agentbox.features import Feature, load_features
-from agentbox.image import read_archive
-from agentbox.lock.wanted import host_system
-from agentbox.lockfile import read
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.image.archive import read_archive
+from agentbox.host.packages.wanted import host_system
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.features.model import Feature
+from agentbox.plan.lockfile.reader import read
 
 FEATURES = load_features()
 _SIZES = """

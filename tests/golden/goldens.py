@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from agentbox.features import enabled, load_features
-from agentbox.lockfile import write as lock_bytes
-from agentbox.manifest import load
-from agentbox.plan import make_plan
-from agentbox.render.files import write
-from agentbox.render.targets import ALL, Given, render
+from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.load import load
+from agentbox.plan.build import make_plan
+from agentbox.plan.lockfile.writer import write as lock_bytes
+from agentbox.plan.render.files import write
+from agentbox.plan.render.targets import ALL, Given, render
 from agentbox.testing.plans import SYSTEM, lock_of
 
 HERE = Path(__file__).parent

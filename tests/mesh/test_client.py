@@ -11,9 +11,9 @@ import pytest
 from helpers import until
 from meshes import Start, told
 
-from agentbox.canonical import canonical_json
-from agentbox.mesh.instance import instance_of
-from agentbox.mesh.transitions import TRANSITIONS
+from agentbox.core.canonical import canonical_json
+from agentbox.mesh.client.instance import instance_of
+from agentbox.mesh.client.transitions import TRANSITIONS
 from agentbox.plan.model import Plan
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.mesh import ENROLMENT, TOKEN_ENV, Played, client_plan, host_plan

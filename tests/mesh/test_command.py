@@ -10,7 +10,7 @@ from pathlib import Path
 from helpers import until
 from meshes import Start
 
-from agentbox.engine.state import BoxRecord, BoxState
+from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.testing.api_box import TOKEN, ApiBox
 from agentbox.testing.mesh import client_plan, host_plan
 

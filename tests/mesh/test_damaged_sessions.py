@@ -7,8 +7,8 @@ import pytest
 from helpers import until
 from meshes import Start, refusal
 
-from agentbox.mesh.records import MeshSession
-from agentbox.mesh.session_store import SessionStore
+from agentbox.contracts.mesh import MeshSession
+from agentbox.mesh.host.session_store import SessionStore
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.mesh import Played, host_plan
 

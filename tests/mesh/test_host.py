@@ -10,8 +10,9 @@ from helpers import until
 from meshes import Start, refusal, told
 
 from agentbox.client import ApiError
-from agentbox.client.calls import call_of
-from agentbox.routes import ROUTES, Route
+from agentbox.client.transport import call_of
+from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.routes.route import Route
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.mesh import ENROLMENT, Played, host_plan
 

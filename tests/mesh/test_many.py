@@ -9,7 +9,7 @@ import pytest
 from meshes import SCALE, Start, told
 
 from agentbox.client import BoxClient
-from agentbox.client.calls import base_headers, call_of
+from agentbox.client.transport import base_headers, call_of
 from agentbox.testing.mesh import ENROLMENT, Played, host_plan
 
 BOXES, SILENT = 50, 10

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.beads.contract import BeadSpec
-from agentbox.adapters.errors import AdapterError, NotFound, SlotUnavailable
-from agentbox.mesh.outbox import Outbox
+from agentbox.contracts.beads import BeadSpec
+from agentbox.core.slot_errors import AdapterError, NotFound, SlotUnavailable
+from agentbox.mesh.outbox.outbox import Outbox
 from agentbox.testing.local_store import LocalStore
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from agentbox import clock
-from agentbox.adapters.base import SlotConfig
-from agentbox.adapters.errors import SlotUnavailable
-from agentbox.mesh import pace
-from agentbox.mesh.given_slots import GivenSlots
+from agentbox.adapters.runtime.adapter import SlotConfig
+from agentbox.contracts.mesh import Endpoint
+from agentbox.core import clock
+from agentbox.core.paths import Paths
+from agentbox.core.slot_errors import SlotUnavailable
+from agentbox.mesh.client import backoff
+from agentbox.mesh.client.given_slots import GivenSlots
+from agentbox.mesh.client.skew import Skew
 from agentbox.mesh.metrics import ClientMetrics
-from agentbox.mesh.records import Endpoint
-from agentbox.mesh.skew import Skew
-from agentbox.settings import Paths
 
 HOST = "https://mesh.example:9443"
 
@@ -106,13 +106,13 @@ def test_F04_a_clock_that_differs_is_told_once() -> None:
 def test_waits_have_jitter_and_bounds() -> None:
     """Backoff grows to a minute and not beyond; what the host asks for wins; after an eviction within a second."""
     for failures, most in ((0, 1), (3, 8), (30, 60)):
-        waits = [pace.backoff(failures, None) for _ in range(300)]
+        waits = [backoff.backoff(failures, None) for _ in range(300)]
         assert 0 <= min(waits) < most / 4
         assert most * 3 / 4 < max(waits) <= most
-    assert pace.backoff(0, 7.0) == 7.0
-    assert pace.backoff(0, 1e9) == pace.LONGEST_RETRY_AFTER
-    assert all(540 <= pace.refused() <= 660 for _ in range(100))
-    spread = [pace.rejoin() for _ in range(300)]
+    assert backoff.backoff(0, 7.0) == 7.0
+    assert backoff.backoff(0, 1e9) == backoff.LONGEST_RETRY_AFTER
+    assert all(540 <= backoff.refused() <= 660 for _ in range(100))
+    spread = [backoff.rejoin() for _ in range(300)]
     assert min(spread) < 0.1 < 0.9 < max(spread) <= 1
-    assert [round(pace.next_beat(30, misses) / 30, 1) for misses in (1, 2)] == [0.0, 0.1]
-    assert all(27 <= pace.next_beat(30, misses) <= 33 for misses in (0, 5, 50))
+    assert [round(backoff.next_beat(30, misses) / 30, 1) for misses in (1, 2)] == [0.0, 0.1]
+    assert all(27 <= backoff.next_beat(30, misses) <= 33 for misses in (0, 5, 50))

@@ -12,8 +12,8 @@ from meshes import Start, told
 from postgres_server import running
 
 from agentbox.client import BoxClient
+from agentbox.core.paths import CHECKOUT
 from agentbox.plan.model import Slot
-from agentbox.settings import CHECKOUT
 from agentbox.testing.api_box import SLOTS, TOKEN, ApiBox
 from agentbox.testing.mesh import client_plan, host_plan
 

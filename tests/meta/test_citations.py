@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.settings import CHECKOUT as ROOT
+from agentbox.core.paths import CHECKOUT as ROOT
 
 MADE = frozenset({
     *("README.agentbox.md", "security-report.md", "report.md", "SKILL.md", "config.md"),
@@ -139,7 +139,7 @@ def test_pages_cite_what_is_there() -> None:
         ("as agentbox/no/file.py does", ["agentbox/no/file.py"]),
         ("ADR 9999 and RC-999", ["ADR 9999", "RC-999"]),
         ("it stays (F7), it is read (O15)", ["clause F7"]),
-        ("docs/manifest.md, agentbox/errors.py, ADR 0033, RC-001 and /var/lib/agentbox/x.py", []),
+        ("docs/manifest.md, agentbox/core/errors.py, ADR 0033, RC-001 and /var/lib/agentbox/x.py", []),
     ],
 )
 def test_a_citation_of_what_is_absent_is_found(text: str, wanted: list[str]) -> None:

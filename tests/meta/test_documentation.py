@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pages import outside_blocks
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 COLUMNS = 120
 PAGES = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md")])

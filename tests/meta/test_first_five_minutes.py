@@ -6,7 +6,7 @@ from draw_recording import rows, svg
 from first_five_minutes import CAST, IMAGE
 from recording import COLUMNS, Recording
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 RECORDING = Recording.read(CAST)
 

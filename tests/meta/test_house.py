@@ -78,8 +78,8 @@ def test_most_files_are_short() -> None:
 
 @each(SOURCES)
 def test_only_settings_reads_the_environment(path: Path) -> None:
-    """`os.environ` and `os.getenv` stand in agentbox/settings.py and nowhere else."""
-    if name_of(path) != "agentbox/settings.py":
+    """`os.environ` and `os.getenv` stand in agentbox/core/paths.py and nowhere else."""
+    if name_of(path) != "agentbox/core/paths.py":
         assert not re.search(r"\bos\.(environb?|getenvb?|putenv|unsetenv)\b", path.read_text())
         imported = {
             name.name

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pages import Shown, added_line, masked, shown
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 PAGE = CHECKOUT / "docs/howto/change-the-manifest.md"
 NEEDS_A_BOX = {"status", "up"}

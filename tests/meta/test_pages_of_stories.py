@@ -4,7 +4,7 @@ import re
 
 from told import PAGE, rows_of
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 
 def test_each_row_has_its_story() -> None:

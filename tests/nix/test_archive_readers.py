@@ -7,8 +7,9 @@ from pathlib import Path
 import locked_packages
 import pytest
 
-from agentbox.image import BuildResult, build
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.image.archive import BuildResult
+from agentbox.host.image.nixbuild import build
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def test_docker_runs_it(built: BuildResult) -> None:
     said = run(
         "docker", "run", "--rm", "--read-only", "--network", "none", "--cap-drop", "ALL",
         "--entrypoint", "/opt/agentbox/venv/bin/python", built.tag, "-I", "-c",
-        "import apsw, httptools, starlette, supervisor, uvicorn, uvloop, os, ssl, agentbox.boot.main as m;"
+        "import apsw, httptools, starlette, supervisor, uvicorn, uvloop, os, ssl, agentbox.box.boot.main as m;"
         "print(os.getuid(), m.__cached__.endswith('.pyc') and os.path.exists(m.__cached__),"
         "ssl.create_default_context().cert_store_stats()['x509_ca'] > 100)",
     )  # fmt: skip

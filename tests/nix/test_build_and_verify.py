@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentbox.settings import CHECKOUT, environment
+from agentbox.core.paths import CHECKOUT, environment
 
 
 @pytest.fixture(scope="module")

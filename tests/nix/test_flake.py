@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.errors import AgentboxError, ExitCode
-from agentbox.image import build, flake_of
-from agentbox.image.flakeref import copy_sources
-from agentbox.image.nix import run_nix
-from agentbox.lock import fetch_all, host_system
-from agentbox.lock.nixstore import nix_environment
-from agentbox.lockfile import read
-from agentbox.progress import NullProgress
-from agentbox.settings import CHECKOUT, HostPaths
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.paths import CHECKOUT, HostPaths
+from agentbox.core.progress import NullProgress
+from agentbox.host.image.flakeref import copy_sources, flake_of
+from agentbox.host.image.nix import run_nix
+from agentbox.host.image.nixbuild import build
+from agentbox.host.packages.store.fetch import fetch_all
+from agentbox.host.packages.store.nixstore import nix_environment
+from agentbox.host.packages.wanted import host_system
+from agentbox.plan.lockfile.reader import read
 from agentbox.testing.lent_environment import lend_environment
 
 LOCK = CHECKOUT / "agentbox.lock"
@@ -90,11 +91,11 @@ def test_the_formatter_mends_the_checkout(flake: str, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     copy_sources(CHECKOUT, copy)
     lend_environment(copy)
-    module = copy / "agentbox/clock.py"
+    module = copy / "agentbox/core/clock.py"
     good = module.read_bytes()
     module.write_bytes(good.replace(b"\n", b"  \r\n") + b"\n\n")
     done = subprocess.run(["nix", "fmt"], cwd=copy, env=nix_environment(), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "agentbox/clock.py\n1 file changed\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "agentbox/core/clock.py\n1 file changed\n"), done.stderr
     assert module.read_bytes() == good
 
 
@@ -119,7 +120,7 @@ def test_a_change_of_the_package_rebuilds_one_layer(flake: str, tmp_path: Path) 
     before = build(CHECKOUT, out_link=tmp_path / "before")
     copy = tmp_path / "copy"
     copy_sources(CHECKOUT, copy)
-    module = copy / "agentbox/clock.py"
+    module = copy / "agentbox/core/clock.py"
     module.write_text(f"{module.read_text()}# {tmp_path}\n")
     after = build(copy, out_link=tmp_path / "after")
     assert set(after.built) == {"tree-app", "layer-app", after.path.name[33:]}

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from agentbox.image.nix import read_nix
-from agentbox.lock import host_system
-from agentbox.lock.nixstore import flat_path, recursive_path
-from agentbox.lockfile import ARCH_OF_SYSTEM, read
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.image.nix import read_nix
+from agentbox.host.packages.store.nixstore import flat_path, recursive_path
+from agentbox.host.packages.wanted import host_system
+from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM
+from agentbox.plan.lockfile.reader import read
 
 ARCH = ARCH_OF_SYSTEM[host_system()]
 

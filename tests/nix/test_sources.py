@@ -6,20 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 SOURCES: dict[str, list[str]] = tomllib.loads((CHECKOUT / "nix/sources.toml").read_text())
 ENTRIES = {
-    "tree": ["agentbox/image/tree/__main__.py"],
-    "oci": ["agentbox/image/oci/layer.py", "agentbox/image/oci/archive.py"],
-    "made": ["agentbox/image/made/__main__.py"],
-    "check": ["agentbox/image/check/__main__.py"],
-    "sbom": ["agentbox/image/sbom/__main__.py"],
-    "format": ["agentbox/image/format.py"],
+    "tree": ["agentbox/host/image/tree/__main__.py"],
+    "oci": ["agentbox/host/image/oci/layer.py", "agentbox/host/image/oci/archive.py"],
+    "made": ["agentbox/host/image/made/__main__.py"],
+    "check": ["agentbox/host/image/check/__main__.py"],
+    "sbom": ["agentbox/host/image/sbom/__main__.py"],
+    "format": ["agentbox/host/image/format.py"],
     "plan": [
-        "agentbox/render/build.py",
+        "agentbox/plan/render/build.py",
         "nix/compose_folder.py",
-        *(str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "agentbox/rules").glob("*.py")),  # found by name
+        *(
+            str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "agentbox/manifest/rules").rglob("*.py")
+        ),  # found by name
     ],
 }
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from postgres_server import PostgresServer
 
-from agentbox.adapters.base import SLOTS
+from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.client import AsyncBoxClient
 from agentbox.client.errors import ApiError
 from agentbox.plan.model import Slot

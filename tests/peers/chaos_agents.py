@@ -13,10 +13,10 @@ from typing import Any
 
 from chaos import Load, Outcome
 
-from agentbox.adapters.base import SLOTS
+from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.client import AsyncBoxClient
 from agentbox.plan.model import Slot
-from agentbox.sandbox import tree
+from agentbox.sandbox.launcher import tree
 from agentbox.testing.api_box import SLOTS as LOCAL
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.bridge_box import bridge

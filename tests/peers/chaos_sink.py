@@ -13,8 +13,8 @@ from pathlib import Path
 
 from chaos import WRITERS, box_with
 
-from agentbox.adapters.base import SLOTS
 from agentbox.adapters.events.external_http import LATE_SECONDS
+from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.client import AsyncBoxClient
 from agentbox.client.errors import ApiError
 from agentbox.plan.model import Slot

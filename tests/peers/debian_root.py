@@ -13,16 +13,16 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from agentbox.lock import NotServedError
-from agentbox.lock.apt import entry, records
-from agentbox.lock.apt_origin import origins
-from agentbox.lock.apt_root import AptRoot
-from agentbox.lock.cache import Cache
-from agentbox.lock.download import Downloads
-from agentbox.lock.resolve import apt_roots
-from agentbox.lockfile import Entry
-from agentbox.progress import NullProgress
-from agentbox.settings import HostPaths
+from agentbox.core.paths import HostPaths
+from agentbox.core.progress import NullProgress
+from agentbox.host.packages.apt.apt import entry, records
+from agentbox.host.packages.apt.apt_origin import origins
+from agentbox.host.packages.apt.apt_root import AptRoot
+from agentbox.host.packages.errors import NotServedError
+from agentbox.host.packages.resolve import apt_roots
+from agentbox.host.packages.transfer.cache import Cache
+from agentbox.host.packages.transfer.download import Downloads
+from agentbox.plan.lockfile.model import Entry
 
 _JOBS = 8
 

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from agentbox.adapters.beads.contract import BeadFilter, BeadSpec
+from agentbox.contracts.beads import BeadFilter, BeadSpec
 from agentbox.testing.local_store import LocalStore
 
 LEASE = 5  # seconds: the shortest

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from agentbox.adapters.memory.embedder import load
-from agentbox.adapters.memory.pg.rows import folded, vector_text
+from agentbox.adapters.memory.postgres.rows import folded, vector_text
 
 _LINES = """
     river mountain harbour sailor anchor storm island lighthouse bread flour oven butter onion garlic soup kitchen server

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 import psycopg
 from debian_root import unpacked
 
-from agentbox.lockfile import ARCH_OF_SYSTEM
+from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM
 from agentbox.testing.ports import free_port
 
 LOCK = Path(__file__).parent / "postgres/packages.lock"

@@ -6,7 +6,7 @@ from typing import Any
 
 from solid_server import SolidServer
 
-from agentbox.adapters.base import Clock
+from agentbox.adapters.runtime.adapter import Clock
 from agentbox.testing.faults import FaultProxy
 from agentbox.testing.local_store import LocalStore
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from catalogue import FEATURES
 
-from agentbox.manifest import load
-from agentbox.rules import MISSING, LockInput, Report, read_lock, run
+from agentbox.manifest.load import load
+from agentbox.manifest.rules.engine import Report, run
+from agentbox.manifest.rules.lock_input import MISSING, LockInput, read_lock
 
 FOLDER = Path(__file__).parent / "cases"
 
@@ -40,7 +41,7 @@ class Case:
 
     @cached_property
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of `agentbox.rules.run`."""
+        """Keyword arguments of `agentbox.manifest.rules.engine.run`."""
         words = [word for line in self.options if line.startswith("args: ") for word in line.split()[1:]]
         found: dict[str, Any] = {"features": FEATURES}
         if "--check-env" in words:

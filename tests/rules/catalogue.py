@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from agentbox.features import ALWAYS, Feature, load_features
+from agentbox.manifest.features.loader import ALWAYS, load_features
+from agentbox.manifest.features.model import Feature
 
 _REAL: Final = load_features()
 

@@ -10,7 +10,7 @@ import re
 from typing import Any, NamedTuple
 
 from agentbox.manifest.keypath import KeyPath
-from agentbox.manifest.spelling import spell
+from agentbox.manifest.toml_text import spell
 
 
 class Raw(NamedTuple):

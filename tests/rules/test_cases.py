@@ -3,7 +3,7 @@
 import pytest
 from case import Case, cases
 
-from agentbox.rules import discover
+from agentbox.manifest.rules.discovery import discover
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.code}-{case.path.stem}")

@@ -3,10 +3,10 @@
 import pytest
 from catalogue import FEATURES
 
-from agentbox.features import load_features
-from agentbox.manifest import load
-from agentbox.rules import run
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.load import load
+from agentbox.manifest.rules.engine import run
 
 FEDERATED = CHECKOUT / "tests/golden/federated-client/agentbox.toml"
 

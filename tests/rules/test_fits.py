@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_fuzz import FULL, PLACES, VALUES, changed
 
-from agentbox.manifest import Manifest, Model
-from agentbox.manifest.bundle import bundle, schema_at
-from agentbox.manifest.fits import _KEYWORDS, _SAYS_NOTHING, fits
-from agentbox.manifest.schema import check
+from agentbox.manifest.load import Manifest
+from agentbox.manifest.model import Model
+from agentbox.manifest.schema.bundle import bundle, schema_at
+from agentbox.manifest.schema.quick_check import _KEYWORDS, _SAYS_NOTHING, fits
+from agentbox.manifest.schema.validator import check
 
 
 def refused(document: dict[str, Any]) -> bool:

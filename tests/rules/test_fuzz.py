@@ -10,8 +10,8 @@ from catalogue import FEATURES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentbox.manifest import parse
-from agentbox.rules import Report, run
+from agentbox.manifest.load import parse
+from agentbox.manifest.rules.engine import Report, run
 
 FULL = tomllib.loads((Path(__file__).parent / "full.toml").read_text())
 SCALARS = st.one_of(

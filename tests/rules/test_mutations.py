@@ -9,10 +9,11 @@ import pytest
 from case import Case, cases
 from catalogue import FEATURES
 
-from agentbox.manifest import keys, parse
-from agentbox.manifest.bundle import schema_at
-from agentbox.manifest.key_table import generic
-from agentbox.rules import discover, run
+from agentbox.manifest.keys import generic, keys
+from agentbox.manifest.load import parse
+from agentbox.manifest.rules.discovery import discover
+from agentbox.manifest.rules.engine import run
+from agentbox.manifest.schema.bundle import schema_at
 
 FULL = (Path(__file__).parent / "full.toml").read_text()
 LINES = FULL.split("\n")

@@ -17,10 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_fuzz import FULL
 
-from agentbox.cli.main import cli
-from agentbox.manifest import Finding, generic, keys, parse
-from agentbox.manifest.bundle import schema_at
+from agentbox.host.cli.main import cli
+from agentbox.manifest.findings import Finding
 from agentbox.manifest.keypath import KeyPath, to_text
+from agentbox.manifest.keys import generic, keys
+from agentbox.manifest.load import parse
+from agentbox.manifest.schema.bundle import schema_at
 
 OFTEN = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 KEEP = {"reason", "mode", "patterns", "source", "target", "size"}  # required within what is written

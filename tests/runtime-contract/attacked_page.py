@@ -16,8 +16,8 @@ from harness.container import DockerBox  # noqa: E402
 from harness.images import build_images  # noqa: E402
 from harness.pool import Pool  # noqa: E402
 
-from agentbox.attack.catalogue import LINES  # noqa: E402
-from agentbox.settings import CHECKOUT  # noqa: E402
+from agentbox.core.paths import CHECKOUT  # noqa: E402
+from agentbox.sandbox.attacks.catalogue import LINES  # noqa: E402
 from agentbox.testing.attacked import attacked  # noqa: E402
 
 PAGE: Final = CHECKOUT / "docs/stories/attacks.md"

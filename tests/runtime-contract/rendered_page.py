@@ -14,12 +14,12 @@ sys.path[:0] = [str(_TESTS / "golden"), str(_TESTS / "tools")]  # where pytest f
 from goldens import HERE, given  # noqa: E402
 from harness.judges import JUDGES  # noqa: E402
 
-from agentbox.features import load_features  # noqa: E402
-from agentbox.manifest import load  # noqa: E402
-from agentbox.render.files import write  # noqa: E402
-from agentbox.render.targets import ALL, render  # noqa: E402
-from agentbox.rules import run  # noqa: E402
-from agentbox.settings import CHECKOUT  # noqa: E402
+from agentbox.core.paths import CHECKOUT  # noqa: E402
+from agentbox.manifest.features.loader import load_features  # noqa: E402
+from agentbox.manifest.load import load  # noqa: E402
+from agentbox.manifest.rules.engine import run  # noqa: E402
+from agentbox.plan.render.files import write  # noqa: E402
+from agentbox.plan.render.targets import ALL, render  # noqa: E402
 
 PAGE = CHECKOUT / "docs/rendered.md"
 REFRESH = "python tests/runtime-contract/rendered_page.py"

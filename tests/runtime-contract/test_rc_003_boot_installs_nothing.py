@@ -10,12 +10,12 @@ from pathlib import Path
 from harness.box import SENTINEL
 from harness.container import DockerBox
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 RECORDED = ("apt", "apt-get", "dpkg", "pip", "pip3", "npm", "curl", "wget", "git")
 IN_THE_IMAGE = ("curl", "git")
 CALL = re.compile(r"""["'](?:/usr/bin/)?(?:apt|apt-get|dpkg|pip3?|npm|wget)["'],|["']-m["'], ["']pip["']""")
-IN_THE_BOX = ("boot", "api", "agents", "adapters", "probes", "sandbox", "supervision", "privacy")
+IN_THE_BOX = ("box", "api", "agents", "adapters", "core", "sandbox", "policy")
 BEFORE, AFTER = "/tmp/called-before-seal", "/tmp/called-after-seal"
 RECORDER = f"""#!/usr/bin/sh
 if [ -e {SENTINEL} ]; then file={AFTER}; else file={BEFORE}; fi

@@ -15,7 +15,7 @@ from harness.process import ProcessBox
 from harness.waiting import wait_for
 
 from agentbox.agents.canaries import WEAK
-from agentbox.sandbox.canary import RULES
+from agentbox.sandbox.canary.canary import RULES
 
 SECONDS = 7
 FILL = """

@@ -16,12 +16,12 @@ from harness.waiting import wait_for
 from agentbox.plan.model import Plan
 
 LIVE_KEY = MANIFEST.replace("adapters = {", "limits = { run_wall_seconds = 61 }\nadapters = {")
-SEAL = [PYTHON, "-I", "-m", "agentbox.boot.seal"]
+SEAL = [PYTHON, "-I", "-m", "agentbox.box.seal.main"]
 # The seal runs as an idle task on the processor of this program, which therefore acts before the seal's next step.
 KILL_AT_WRITE = """
 import json, os, select, subprocess
-from agentbox.settings import Paths
-from agentbox.supervision.inotify import CREATE, MOVED_TO, Inotify
+from agentbox.core.paths import Paths
+from agentbox.core.linux.inotify import CREATE, MOVED_TO, Inotify
 
 paths = Paths.of_this_process()
 processor = {min(os.sched_getaffinity(0))}
@@ -32,7 +32,7 @@ def idle():
 os.sched_setaffinity(0, processor)
 with Inotify() as notes:
     notes.watch(paths.run, CREATE | MOVED_TO)
-    seal = subprocess.Popen([str(paths.python), "-I", "-m", "agentbox.boot.seal"], preexec_fn=idle, stdout=subprocess.DEVNULL)
+    seal = subprocess.Popen([str(paths.python), "-I", "-m", "agentbox.box.seal.main"], preexec_fn=idle, stdout=subprocess.DEVNULL)
     while select.select([notes], [], [], 10)[0]:
         if any(name.startswith(paths.sentinel.name) for name in notes.names()):
             break

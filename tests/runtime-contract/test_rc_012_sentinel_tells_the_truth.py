@@ -12,9 +12,9 @@ from typing import Any
 from harness.box import SENTINEL, Box
 from harness.container import DockerBox, docker
 
-from agentbox.boot import landlock
-from agentbox.canonical import canonical_json
-from agentbox.probes.posture import fingerprint
+from agentbox.box.posture import fingerprint
+from agentbox.core.canonical import canonical_json
+from agentbox.core.linux import landlock_writes
 
 SECONDS = 7
 FIELDS = {
@@ -93,7 +93,10 @@ def test_rc_012_programs(running: Box) -> None:
 def test_rc_012_kernel_and_posture(running: Box) -> None:
     """Kernel release and Landlock version; user, capabilities, no-new-privs, seccomp and root as PID 1 has them."""
     found = running.sentinel()
-    assert found["kernel"] == {"release": running.run(["uname", "-r"]).out.strip(), "landlock_abi": landlock.abi()}
+    assert found["kernel"] == {
+        "release": running.run(["uname", "-r"]).out.strip(),
+        "landlock_abi": landlock_writes.abi(),
+    }
     status = dict(line.split(":\t", 1) for line in running.text(f"/proc/{running.first_pid()}/status").splitlines())
     contained = isinstance(running, DockerBox)
     assert found["posture"] == {

@@ -16,7 +16,7 @@ from harness.battery import battery, options
 from harness.container import DockerBox
 from sampling import OneOfEach
 
-from agentbox.attack.catalogue import LINES
+from agentbox.sandbox.attacks.catalogue import LINES
 
 
 @pytest.mark.parametrize("profile", ["ours", "engine"])

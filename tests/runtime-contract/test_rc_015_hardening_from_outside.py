@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.container import NETWORK, DockerBox
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 SIZES = {"/run": "64M", "/var/log/supervisor": "64M", "/var/run": "16M"}
 

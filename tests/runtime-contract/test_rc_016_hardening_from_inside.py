@@ -7,11 +7,11 @@ import json
 
 from harness.container import DockerBox
 
-from agentbox.boot import landlock
-from agentbox.probes.posture import fingerprint
+from agentbox.box.posture import fingerprint
+from agentbox.core.linux import landlock_writes
 
 SETUID = ["find", "/", "-xdev", "-type", "f", "(", "-perm", "-4000", "-o", "-perm", "-2000", ")"]
-MEASURE = "from agentbox.probes.posture import fingerprint; print(fingerprint.measure())"
+MEASURE = "from agentbox.box.posture import fingerprint; print(fingerprint.measure())"
 PLANTED = "printf 'output = /workspace/obeyed\\n' >/workspace/.curlrc"
 HOMES = """
 import json, pathlib
@@ -38,7 +38,7 @@ def inside_is_baseline(box: DockerBox) -> None:
     _mounts(box)
     _rlimits(box)
     sentinel = box.sentinel()
-    assert sentinel["kernel"]["landlock_abi"] == landlock.abi() >= 1
+    assert sentinel["kernel"]["landlock_abi"] == landlock_writes.abi() >= 1
     assert sentinel["posture"]["drift"] == [], "drift"
 
 

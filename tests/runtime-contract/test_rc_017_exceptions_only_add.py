@@ -13,13 +13,13 @@ from functools import partial
 import pytest
 from harness.container import DockerBox
 
-from agentbox.features import enabled, load_features
-from agentbox.lockfile import write
-from agentbox.manifest import parse
-from agentbox.plan import Plan, make_plan
-from agentbox.plan.model import Delta, Tmpfs, Volume
-from agentbox.render import compose
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.load import parse
+from agentbox.plan.build import make_plan
+from agentbox.plan.lockfile.writer import write
+from agentbox.plan.model import Delta, Plan, Tmpfs, Volume
+from agentbox.plan.render.compose import compose
 from agentbox.testing.plans import SYSTEM, lock_of
 
 # One feature a gate, without packages: what a key adds does not hang on them.

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from test_rc_017_exceptions_only_add import FEATURES, GATES
 
-from agentbox.manifest import parse
-from agentbox.rules import run
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.manifest.load import parse
+from agentbox.manifest.rules.engine import run
 
 REQUIRED, WIDENING = {"gpu-cuda", "gpu-rocm"}, {"gpu-cuda", "gpu-rocm"}
 BASE = "meta = { schema_version = 1 }\n"

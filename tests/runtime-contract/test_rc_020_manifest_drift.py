@@ -16,8 +16,8 @@ from harness.container import DockerBox
 from harness.process import ProcessBox
 from harness.waiting import wait_for
 
-from agentbox.engine.files import write_in_place
-from agentbox.manifest import apply_classes
+from agentbox.core.files.atomic_text import write_in_place
+from agentbox.manifest.keys import apply_classes
 
 
 def changed(line: str, manifest: str = MANIFEST) -> str:

@@ -12,22 +12,23 @@ import locked_packages
 import pytest
 from sampling import OneOfEach
 
-from agentbox.image import BuildResult, build, flake_of, read_archive
-from agentbox.image.archive import blob_name
-from agentbox.image.flakeref import copy_sources
-from agentbox.image.nix import run_nix
-from agentbox.image.oci.layer import Packed
-from agentbox.image.verify.members import Archive
-from agentbox.image.verify.rebuild import differences, steps_of
-from agentbox.image.verify.steps import against, rows_of
-from agentbox.lock import host_system
-from agentbox.lock.nixstore import flat_path, nix_environment, recursive_path
-from agentbox.lockfile import ARCH_OF_SYSTEM, read
-from agentbox.progress import NullProgress
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.core.progress import NullProgress
+from agentbox.host.image.archive import BuildResult, blob_name, read_archive
+from agentbox.host.image.flakeref import copy_sources, flake_of
+from agentbox.host.image.nix import run_nix
+from agentbox.host.image.nixbuild import build
+from agentbox.host.image.oci.layer import Packed
+from agentbox.host.image.verify.members import Archive
+from agentbox.host.image.verify.rebuild import differences, steps_of
+from agentbox.host.image.verify.steps import against, rows_of
+from agentbox.host.packages.store.nixstore import flat_path, nix_environment, recursive_path
+from agentbox.host.packages.wanted import host_system
+from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM
+from agentbox.plan.lockfile.reader import read
 
 LOCK = CHECKOUT / "agentbox.lock"
-SEAL = "opt/agentbox/venv/lib/python3.13/site-packages/agentbox/boot/seal.py"
+SEAL = "opt/agentbox/venv/lib/python3.13/site-packages/agentbox/box/seal/main.py"
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def _remove(store: Path) -> None:
 def test_rc_022_a_derivation_that_is_not_deterministic_is_named(flake: str, tmp_path: Path) -> None:
     """A build step that writes random bytes: the rebuild names the derivation and the path."""
     copy_sources(CHECKOUT, tmp_path)
-    step = tmp_path / "agentbox/image/tree/listing.py"
+    step = tmp_path / "agentbox/host/image/tree/listing.py"
     text = step.read_text()
     planted = text.replace('"schema": 1', '"schema": 1, "planted": __import__("os").urandom(8).hex()')
     assert planted != text

@@ -12,15 +12,16 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from agentbox.image import flake_of
-from agentbox.image.check.layers import Placed, Root
-from agentbox.image.check.owners import unaccounted
-from agentbox.image.nix import read_nix, run_nix
-from agentbox.image.sbom.cyclonedx import purl
-from agentbox.image.tree.entry import Entry
-from agentbox.lock import host_system
-from agentbox.lockfile import ARCH_OF_SYSTEM, read
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.image.check.layers import Placed, Root
+from agentbox.host.image.check.owners import unaccounted
+from agentbox.host.image.flakeref import flake_of
+from agentbox.host.image.nix import read_nix, run_nix
+from agentbox.host.image.sbom.cyclonedx import purl
+from agentbox.host.image.tree.entry import Entry
+from agentbox.host.packages.wanted import host_system
+from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM
+from agentbox.plan.lockfile.reader import read
 
 LOCK = CHECKOUT / "agentbox.lock"
 

@@ -8,7 +8,7 @@ from harness.container import DockerBox
 from npm_tools import npm_tool
 from test_rc_015_hardening_from_outside import engine_says_baseline
 
-from agentbox.render.devcontainer import DEVCONTAINER_FILE, devcontainer
+from agentbox.plan.render.devcontainer import DEVCONTAINER_FILE, devcontainer
 
 
 def test_the_dev_container_is_the_box(docker_box: Callable[..., DockerBox]) -> None:

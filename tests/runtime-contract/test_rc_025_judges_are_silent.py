@@ -7,8 +7,8 @@ from goldens import cases, given
 from harness.judges import JUDGES
 from rendered_page import PAGE, REFRESH, page
 
-from agentbox.render.files import write
-from agentbox.render.targets import ALL, render
+from agentbox.plan.render.files import write
+from agentbox.plan.render.targets import ALL, render
 
 
 @pytest.mark.parametrize("name", JUDGES)

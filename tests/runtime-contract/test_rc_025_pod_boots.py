@@ -12,7 +12,7 @@ from harness.images import Images
 from harness.plans import plan_of
 from harness.pod import SECRETS, Pod
 
-from agentbox.supervision.protections import KUBERNETES_LACKS
+from agentbox.box.supervision.protections import KUBERNETES_LACKS
 
 
 def widen(spec: dict[str, Any]) -> None:

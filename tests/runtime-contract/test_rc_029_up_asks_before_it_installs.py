@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 TOOLS = ("apt-get", "docker", "docker-compose", "dpkg", "env", "git", "iptables", "sh", "uname")
 FOLDERS = ("/usr/bin", "/usr/sbin", "/usr/local/bin")

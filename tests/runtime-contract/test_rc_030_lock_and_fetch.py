@@ -14,8 +14,8 @@ import pytest
 from harness.checkout import Checkout
 from harness.mirror import Deb, Mirror, Wheel
 
-from agentbox.lock.nixstore import flat_path
-from agentbox.lockfile import read
+from agentbox.host.packages.store.nixstore import flat_path
+from agentbox.plan.lockfile.reader import read
 
 BIG = 300_000
 SEED = [
@@ -286,7 +286,7 @@ def started(checkout: Checkout, *arguments: str) -> str:
 
 
 def _sha256(path: Path) -> str:
-    from agentbox.canonical import file_sha256
+    from agentbox.core.canonical import file_sha256
 
     return file_sha256(path)
 

@@ -18,7 +18,7 @@ from harness.images import Images
 from harness.tls import tls_front
 from harness.waiting import wait_for
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 PAGE = (CHECKOUT / "docs/howto/federate.md").read_text()
 PUBLIC = "https://mesh.example:9443"

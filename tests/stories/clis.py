@@ -11,7 +11,7 @@ from typing import Any
 
 from npm_tools import NPM
 
-from agentbox.settings import HostPaths
+from agentbox.core.paths import HostPaths
 from agentbox.testing.model_forms import Said, Use
 from agentbox.testing.model_server import turns
 

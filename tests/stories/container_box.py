@@ -13,8 +13,8 @@ from clis import CLAUDE, CODEX, TASK, Agent
 from terminal import Session
 from trial import forget
 
-from agentbox.image import read_archive
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.image.archive import read_archive
 from agentbox.testing.model_forms import Said
 from agentbox.testing.model_server import ModelServer
 

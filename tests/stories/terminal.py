@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 _SHELL = f'agentbox() {{ "{CHECKOUT}/agentbox.sh" "$@"; }}\n'  # what is typed as `agentbox`
 _TOKEN = re.compile(r"(_TOKEN=|API_KEY=|://agent:)[^@\s]+")

@@ -8,7 +8,7 @@ from clis import END, Agent
 from container_box import AGENTS, KEYS, NAME, PID, PORT, SECRETS, SOURCE, ContainerBox, agent_id, opened
 from desk import wait_for
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 PAGES = CHECKOUT / "docs/stories"
 MARGIN = 32_000  # tokens of the second run: some calls, not all

@@ -12,7 +12,7 @@ import key_search
 import pytest
 from clis import CLAUDE, CODEX, END, TASK, Agent, place
 
-from agentbox.client.agents import AgentsClient
+from agentbox.client.sync.agents import AgentsClient
 from agentbox.testing.model_forms import Said
 from agentbox.testing.model_server import ModelServer
 from agentbox.testing.story_box import StoryBox

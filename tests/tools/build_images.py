@@ -4,9 +4,9 @@ import sys
 
 import locked_packages
 
-from agentbox.image import build
-from agentbox.progress import NullProgress
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.core.progress import NullProgress
+from agentbox.host.image.nixbuild import build
 
 
 def main() -> None:

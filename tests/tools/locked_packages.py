@@ -4,10 +4,11 @@ import fcntl
 import subprocess
 import sys
 
-from agentbox.lock import NotServedError, fetch_all
-from agentbox.lockfile import read
-from agentbox.progress import NullProgress
-from agentbox.settings import CHECKOUT, HostPaths
+from agentbox.core.paths import CHECKOUT, HostPaths
+from agentbox.core.progress import NullProgress
+from agentbox.host.packages.errors import NotServedError
+from agentbox.host.packages.store.fetch import fetch_all
+from agentbox.plan.lockfile.reader import read
 
 LOCK = CHECKOUT / "agentbox.lock"
 

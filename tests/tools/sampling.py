@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import settings
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 EXAMPLES, ALL_EXAMPLES = 40, 300
 """Of each property whose settings name no number, without `--full` and with it."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 DURATIONS = CHECKOUT / "tests" / "durations.json"
 _UNKNOWN_SECONDS = 0.2

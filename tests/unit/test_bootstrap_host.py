@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-import agentbox.bootstrap_host as bootstrap
+import agentbox.host.bootstrap as bootstrap
 
 SCRIPT = Path(bootstrap.__file__)
+FAILURES = "agentbox/host/packages/python/pip_failures.py"  # what it imports of the checkout
 ABSENT = "no-such-package-of-agentbox==1.0 --hash=sha256:" + "0" * 64 + "\n"
 BARE = {"PATH": "/usr/bin:/bin", "PIP_CONFIG_FILE": "/dev/null", "PIP_RETRIES": "1"}
 
@@ -35,9 +36,10 @@ def make(checkout: Path, environment: dict[str, str] | None = None) -> subproces
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout whose environment was made, once for all: that takes seconds."""
     made = tmp_path_factory.mktemp("check\u00f6ut")
-    (made / "agentbox").mkdir()
-    for name in ("__init__.py", "pip_failures.py"):
-        shutil.copy(SCRIPT.with_name(name), made / "agentbox")
+    (made / FAILURES).parent.mkdir(parents=True)
+    for package in Path(FAILURES).parents[:-1]:
+        shutil.copy(SCRIPT.parents[2] / package / "__init__.py", made / package)
+    shutil.copy(SCRIPT.parents[2] / FAILURES, made / FAILURES)
     (made / "requirements.host").write_text("# one\n")
     first = make(made, {**BARE, "LC_ALL": "C"})
     assert first.returncode == 0, first.stderr
@@ -58,7 +60,7 @@ def imported_from(checkout: Path, environment: Path | None = None) -> str:
 def test_an_environment_is_made_once_and_then_kept(checkout: Path, tmp_path: Path) -> None:
     """It gets a stamp and finds the checkout, whose sources are compiled; what it requires is brought up to date in place."""
     assert stamp_of(checkout) == "# one\n"
-    assert list((checkout / "agentbox/__pycache__").glob("pip_failures.*.pyc"))
+    assert list((checkout / FAILURES).parent.glob("__pycache__/pip_failures.*.pyc"))
     kept = checkout / ".venv/kept"
     kept.touch()
     assert imported_from(checkout) == f"{checkout}/agentbox/__init__.py\n"

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from agentbox.json_input import DEEPEST, NotJson, read_json
+from agentbox.core.records.json_input import DEEPEST, NotJson, read_json
 
 
 def nested(depth, opened="[", closed="]", inner=""):

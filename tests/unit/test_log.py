@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import logging, structlog
-from agentbox.log import configure
+from agentbox.core.logging import configure
 configure("probe", "info")
 log = structlog.get_logger()
 log.debug("unseen")
@@ -43,7 +43,7 @@ def test_a_request_that_a_program_makes_is_no_line() -> None:
     """Agents choose how many there are: at info nothing is written for each."""
     asks = """
 import logging
-from agentbox.log import configure
+from agentbox.core.logging import configure
 configure("probe", "info")
 for name in ("httpx", "httpcore.connection"):
     logging.getLogger(name).info("HTTP Request")

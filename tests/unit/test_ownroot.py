@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agentbox import ownroot
+from agentbox.core import mount_namespace
 
-CHECKOUT = Path(ownroot.__file__).resolve().parents[1]
+CHECKOUT = Path(mount_namespace.__file__).resolve().parents[2]
 INSIDE = """
 import os, subprocess, sys
 sys.path.insert(0, sys.argv[1])
-from agentbox import ownroot
+from agentbox.core import mount_namespace as ownroot
 before = subprocess.run(["unshare", "--user", "true"], capture_output=True).returncode
 after = subprocess.run(["unshare", "--user", "true"], capture_output=True, preexec_fn=ownroot.enter).returncode
 names = subprocess.run(["ls", "/"], capture_output=True, text=True, preexec_fn=ownroot.enter).stdout.split()
@@ -42,7 +42,7 @@ exec chroot {tmp_path} {sys.executable} -c "$SCRIPT" {CHECKOUT}
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user never needs it")
 def test_outside_a_chroot_nothing_is_done() -> None:
     """A process whose root is that of its mount namespace, or was made so, needs nothing prepared."""
-    asked = "import sys; sys.path.insert(0, sys.argv[1]); from agentbox import ownroot; print(ownroot.preparation())"
+    asked = "import sys; sys.path.insert(0, sys.argv[1]); from agentbox.core import mount_namespace as ownroot; print(ownroot.preparation())"
     argv = [sys.executable, "-c", asked, str(CHECKOUT)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, preexec_fn=ownroot.preparation())
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, preexec_fn=mount_namespace.preparation())
     assert done.stdout.strip() == "None"

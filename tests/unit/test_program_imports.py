@@ -20,7 +20,11 @@ print(*sorted(real & set(words)))
 CONSOLE = {"rich", "pygments", "click", "curses"}
 PROCESSES = {"multiprocessing", "uvicorn.main", "uvicorn.supervisors"}
 SERVERS = {"http.server", "wsgiref", "unittest", "pydoc", "xml.dom"}
-MANIFEST = {"agentbox.features", "agentbox.manifest.loader", "agentbox.manifest.model"}  # reading one, and a new plan
+MANIFEST = {
+    "agentbox.manifest.features",
+    "agentbox.manifest.load",
+    "agentbox.manifest.model",
+}  # reading one, and a new plan
 LIBRARIES = {"httpx", "requests", "numpy", "psycopg", "jsonschema", "opentelemetry", "importlib.metadata"}
 # Modules to import, packages of others that it has, and what it has not.
 PROGRAMS = {
@@ -30,7 +34,7 @@ PROGRAMS = {
         CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | {"ssl", "_ssl", "_hashlib", "http.client", "email"},
     ),
     "agents, at its end": (
-        "agentbox.agents.__main__ agentbox.supervision.rpc",
+        "agentbox.agents.__main__ agentbox.box.supervision.rpc",
         set(),
         {"ssl", "_ssl"},
     ),
@@ -42,16 +46,16 @@ PROGRAMS = {
     "api": (
         "agentbox.api.__main__ agentbox.api.main",
         {"apsw", "httptools", "prometheus_client", "structlog", "uvicorn", "uvloop"},
-        CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | {"agentbox.render"},
+        CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | {"agentbox.plan.render"},
     ),
     "supervisord": (
-        "agentbox.boot.supervisord agentbox.boot.awake supervisor.supervisord supervisor.http supervisor.rpcinterface",
+        "agentbox.box.boot.supervisord agentbox.box.boot.supervisord_wakeup supervisor.supervisord supervisor.http supervisor.rpcinterface",
         {"supervisor"},
         CONSOLE | PROCESSES | SERVERS | LIBRARIES
         | {"ssl", "_ssl", "_hashlib", "http.client", "email.parser", "importlib.resources", "zipfile", "supervisor.web", "html.entities", "html.parser", "lzma"},
     ),
     "launcher": (
-        "agentbox.sandbox.launcher",
+        "agentbox.sandbox.launcher.launcher",
         set(),
         CONSOLE | PROCESSES | SERVERS | LIBRARIES | {"asyncio", "ssl", "hashlib", "logging", "email", "subprocess"},
     ),

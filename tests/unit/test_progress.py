@@ -3,7 +3,7 @@
 import json
 from io import StringIO
 
-from agentbox.progress import JsonProgress, NullProgress
+from agentbox.core.progress import JsonProgress, NullProgress
 
 
 def test_stages_as_json_lines() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agentbox.manifest import Size
-from agentbox.manifest.sections.security import Tmpfs, Volume
-from agentbox.sealed import MEMORY, VOLUMES, hides, undone
+from agentbox.manifest.tables.security import Tmpfs, Volume
+from agentbox.manifest.types import Size
+from agentbox.policy.protected_paths import MEMORY, VOLUMES, hides, undone
 from agentbox.testing.plans import plan_of
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.errors import AgentboxError, ExitCode
-from agentbox.settings import HostPaths
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.paths import HostPaths
 
 NOBODY = "no-such-user-here"
 

@@ -6,7 +6,7 @@ import sys
 SEARCHED = """
 import sys
 from importlib.abc import MetaPathFinder
-from agentbox.trimmed_imports import search_once
+from agentbox.core.trimmed_imports import search_once
 asked = []
 class Asked(MetaPathFinder):
     def find_spec(self, name, *_):

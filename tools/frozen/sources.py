@@ -14,21 +14,63 @@ from types import ModuleType
 from typing import Any, Final
 
 import agentbox
-from agentbox.adapters import errors as problems, methods as slot_methods, observe, registry, wire
-from agentbox.adapters.base import Deps, Health, SlotConfig
 from agentbox.adapters.beads.local_sqlite import LocalSqliteBeads
-from agentbox.adapters.beads.pg.schema import MIGRATIONS as BEADS_PG
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.events.contract import Event, NewEvent
+from agentbox.adapters.beads.postgres.schema import MIGRATIONS as BEADS_PG
 from agentbox.adapters.events.delivery.ledger import Ledger as DeliveryLedger
 from agentbox.adapters.events.local_jsonl import LocalJsonlEvents
 from agentbox.adapters.memory.local_sqlite import LocalSqliteMemory
-from agentbox.adapters.memory.pg.schema import MIGRATIONS as MEMORY_PG
+from agentbox.adapters.memory.postgres.schema import MIGRATIONS as MEMORY_PG
 from agentbox.adapters.memory.reembed import Report as ReembedReport
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.orchestrator import over_rpc, rpc, rpc_client
-from agentbox.adapters.orchestrator.canaries import CanaryReport
-from agentbox.adapters.orchestrator.contract import (
+from agentbox.adapters.orchestrator import over_rpc
+from agentbox.adapters.pods.local_fs import LocalFsPods
+from agentbox.adapters.runtime import observe, registry
+from agentbox.adapters.runtime.adapter import Deps, Health, SlotConfig
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.agents.approvals.request import Request as Approval
+from agentbox.agents.authorization import revoking, standings
+from agentbox.agents.bridge import forward
+from agentbox.agents.config import HostConfig
+from agentbox.agents.registry import denials, presentation as shown
+from agentbox.agents.registry.denial_classes import classes as denial_classes
+from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.store import Store as AgentStore
+from agentbox.agents.review import autorun, git_dir as gitdir, listing
+from agentbox.agents.review.change import Review
+from agentbox.agents.review.journal import Journal as CommitJournal
+from agentbox.agents.rpc import service
+from agentbox.agents.rpc.methods import METHODS as AGENT_RPC
+from agentbox.agents.runs import life
+from agentbox.agents.states.state import State
+from agentbox.api import endpoints, tasks, tracing
+from agentbox.api.auth.tokens import NamedTokens, NewToken
+from agentbox.api.background.boot_events import type_of as journal_type
+from agentbox.api.endpoints import cloudevents, containers, sockets
+from agentbox.api.metrics.box_metrics import BoxMetrics
+from agentbox.api.metrics.http_metrics import HttpMetrics
+from agentbox.api.openapi import document as openapi
+from agentbox.api.tasks.spool import Entry as SpoolEntry
+from agentbox.box.boot import main as boot, runner
+from agentbox.box.boot.steps import p0_begin
+from agentbox.box.posture import promised
+from agentbox.box.probes.base import ProbeResult
+from agentbox.box.readiness.requirement import Requirement
+from agentbox.box.seal import main as seal
+from agentbox.box.seal.explain import Explanation
+from agentbox.box.supervision import sentinel
+from agentbox.box.supervision.boot_record import BootRecord, Posture, Previous
+from agentbox.box.supervision.events import EVENTS as BOOT_EVENTS, BootLog
+from agentbox.box.supervision.notify import Note
+from agentbox.box.supervision.timeline import PastBoot, Timeline
+from agentbox.client import ctl
+from agentbox.client.records import Wire
+from agentbox.contracts import methods as slot_methods, tasks as task_records
+from agentbox.contracts.agent_host.canaries import CanaryReport
+from agentbox.contracts.agent_host.denials import DenialCounts
+from agentbox.contracts.agent_host.record import RecordLine
+from agentbox.contracts.box import NAMES as HTTP_RECORDS
+from agentbox.contracts.events import Event, NewEvent
+from agentbox.contracts.mesh import MeshSession
+from agentbox.contracts.orchestrator import (
     AgentHandle,
     AgentSpec,
     ExitRecord,
@@ -36,115 +78,87 @@ from agentbox.adapters.orchestrator.contract import (
     RunResult,
     StreamItem,
 )
-from agentbox.adapters.orchestrator.denials import DenialCounts
-from agentbox.adapters.orchestrator.record import RecordLine
-from agentbox.adapters.pods.local_fs import LocalFsPods
-from agentbox.agents import denials, flows, life, revoking, service, session, shown, standings
-from agentbox.agents.approvals.request import Request as Approval
-from agentbox.agents.bridge import forward
-from agentbox.agents.config import HostConfig
-from agentbox.agents.denial_classes import classes as denial_classes
-from agentbox.agents.entry import Entry
-from agentbox.agents.methods import METHODS as AGENT_RPC
-from agentbox.agents.review import autorun, gitdir, listing
-from agentbox.agents.review.change import Review
-from agentbox.agents.review.journal import Journal as CommitJournal
-from agentbox.agents.states.state import State
-from agentbox.agents.store import Store as AgentStore
-from agentbox.api import endpoints, tasks, tracing
-from agentbox.api.answers import NAMES as HTTP_RECORDS
-from agentbox.api.boot_events import type_of as journal_type
-from agentbox.api.box_metrics import BoxMetrics
-from agentbox.api.http_metrics import HttpMetrics
-from agentbox.api.openapi import document as openapi
-from agentbox.api.tasks.spool import Entry as SpoolEntry
-from agentbox.api.tokens import NamedTokens, NewToken
-from agentbox.attack.catalogue import LINES as ATTACKS
-from agentbox.attack.line import LAYERS as ATTACK_LAYERS, Facts as AttackFacts
-from agentbox.boot import main as boot, runner, seal
-from agentbox.boot.explain import Explanation
-from agentbox.boot.steps import p0_begin
-from agentbox.cli import commands, manifest_index, output
-from agentbox.cli.effects import Moved
-from agentbox.cli.main import cli
-from agentbox.cli.manifest_diff import Change as ManifestChange
-from agentbox.cli.resolved import Resolved
-from agentbox.cli.suites.report import Case as TestCase
-from agentbox.client import ctl
-from agentbox.client.records import Wire
-from agentbox.doctor.catalogue import CHECKS
-from agentbox.doctor.forms import plain as doctor_json
-from agentbox.doctor.row import STATES as CHECK_STATES, Row as CheckRow
-from agentbox.engine import daemon
-from agentbox.engine.state import BoxRecord, BuildStamp
-from agentbox.errors import ExitCode
-from agentbox.features import load_features
+from agentbox.contracts.registry import ROUTES, SCOPES
+from agentbox.core import slot_errors as problems
+from agentbox.core.deadline import Deadline
+from agentbox.core.errors import ExitCode
+from agentbox.core.linux import capabilities
+from agentbox.core.paths import Paths
+from agentbox.core.records import wire
+from agentbox.core.rpc import client as rpc_client, flows, messages as rpc, session
 from agentbox.gateway import app as gateway_app
-from agentbox.gateway.door import errors as door_errors, hello, jsonrpc, specials, tools
-from agentbox.gateway.llm import app as models, gemini
+from agentbox.gateway.agent_api import (
+    custom_tools as specials,
+    errors as door_errors,
+    hello,
+    jsonrpc,
+    tools,
+)
+from agentbox.gateway.agent_api.mcp import VERSIONS as MCP_VERSIONS, name_of as mcp_name
+from agentbox.gateway.llm import app as models
 from agentbox.gateway.llm.gauges import Gauges
 from agentbox.gateway.llm.ledger import Ledger as BudgetLedger
-from agentbox.gateway.mcp import VERSIONS as MCP_VERSIONS, name_of as mcp_name
-from agentbox.gateway.proxy import answers as proxy_answers
-from agentbox.grants import holding, spent
-from agentbox.grants.holding import Holding
-from agentbox.grants.standing import Standing
-from agentbox.image.archive import BuildResult
-from agentbox.image.tree.entry import Entry as LayerEntry
-from agentbox.image.verify.steps import Step as VerifyStep
-from agentbox.limits.gauge import Breach
-from agentbox.limits.registry import LIMITS
-from agentbox.lock import npm_pack
-from agentbox.lock.changes import Change as LockChange
-from agentbox.lock.fetch import Fetched
-from agentbox.lockfile.inputs import Inputs as LockInputs
-from agentbox.lockfile.model import Lock
-from agentbox.manifest.bundle import properties as manifest_schema
+from agentbox.gateway.llm.vendors import gemini
+from agentbox.gateway.proxy import refusals as proxy_answers
+from agentbox.host.cli import commands, manifest_index, output
+from agentbox.host.cli.effects import Moved
+from agentbox.host.cli.main import cli
+from agentbox.host.cli.manifest_diff import Change as ManifestChange
+from agentbox.host.cli.resolved import Resolved
+from agentbox.host.cli.suites.report import Case as TestCase
+from agentbox.host.doctor.catalogue import CHECKS
+from agentbox.host.doctor.formats import plain as doctor_json
+from agentbox.host.doctor.row import STATES as CHECK_STATES, Row as CheckRow
+from agentbox.host.engines.docker import daemon
+from agentbox.host.engines.state import BoxRecord, BuildStamp
+from agentbox.host.image.archive import BuildResult
+from agentbox.host.image.tree.entry import Entry as LayerEntry
+from agentbox.host.image.verify.steps import Step as VerifyStep
+from agentbox.host.packages.changes import Change as LockChange
+from agentbox.host.packages.npm import npm_pack
+from agentbox.host.packages.store.fetch import Fetched
+from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.key_table import keys as manifest_keys
-from agentbox.manifest.profiles import profiles
+from agentbox.manifest.keys import keys as manifest_keys
+from agentbox.manifest.rules._retired import RETIRED
+from agentbox.manifest.rules.discovery import discover as rules
+from agentbox.manifest.rules.engine import Report
+from agentbox.manifest.schema.bundle import properties as manifest_schema
+from agentbox.mesh.host.session_store import SessionStore
 from agentbox.mesh.metrics import ClientMetrics, HostMetrics
-from agentbox.mesh.outbox import Outbox
-from agentbox.mesh.outbox_metrics import watch as outbox_metrics
-from agentbox.mesh.records import MeshSession
-from agentbox.mesh.session_store import SessionStore
+from agentbox.mesh.outbox.metrics import watch as outbox_metrics
+from agentbox.mesh.outbox.outbox import Outbox
+from agentbox.plan.lockfile.inputs import Inputs as LockInputs
+from agentbox.plan.lockfile.model import Lock
 from agentbox.plan.model import Plan, Probe
 from agentbox.plan.names import GATEWAY
-from agentbox.probes.base import ProbeResult
-from agentbox.probes.posture import capabilities, promised
-from agentbox.probes.requirement import Requirement
-from agentbox.render import build_record
-from agentbox.routes.table import ROUTES, SCOPES
-from agentbox.rules._retired import RETIRED
-from agentbox.rules.discovery import discover as rules
-from agentbox.rules.engine import Report
-from agentbox.sandbox import (
+from agentbox.plan.render import build_record
+from agentbox.policy.limits.gauge import Breach
+from agentbox.policy.limits.registry import LIMITS
+from agentbox.policy.profiles import profiles
+from agentbox.policy.rights import holding, spent
+from agentbox.policy.rights.holding import Holding
+from agentbox.policy.rights.standing import Standing
+from agentbox.sandbox.attacks.catalogue import LINES as ATTACKS
+from agentbox.sandbox.attacks.line import LAYERS as ATTACK_LAYERS, Facts as AttackFacts
+from agentbox.sandbox.canary.canary import RULES as CANARIES
+from agentbox.sandbox.launcher import (
+    agent_process as leader,
     client as launcher_client,
     control,
-    disk,
     launcher,
-    leader,
     newborn,
     reaper,
-    walker,
 )
-from agentbox.sandbox.canary import RULES as CANARIES
+from agentbox.sandbox.monitor import disk, walker
+from agentbox.sandbox.monitor.watchdog import Bounds
 from agentbox.sandbox.spec import Denials, Ended, Launch, Started
-from agentbox.sandbox.watchdog import Bounds
-from agentbox.settings import Paths
-from agentbox.supervision import sentinel
-from agentbox.supervision.boot_record import BootRecord, Posture, Previous
-from agentbox.supervision.events import EVENTS as BOOT_EVENTS, BootLog
-from agentbox.supervision.notify import Note
-from agentbox.supervision.timeline import PastBoot, Timeline
 
 _NOT_PRODUCT: Final = ("testing",)  # packages that no image and no host needs
-_OF_OTHERS: Final = (
-    autorun,
-    gemini,
-    gitdir,
-    npm_pack,
-)  # names in these are Git's, npm's, a vendor's
+_OF_OTHERS: Final = (autorun, gemini, gitdir, npm_pack)  # Git's names, npm's, a vendor's
+
+
+_HELPERS: Final = (cloudevents, containers, sockets)  # among the endpoints, and none themselves
 
 
 def _modules(package: ModuleType) -> Iterator[ModuleType]:
@@ -169,9 +183,7 @@ def product_files() -> tuple[Path, ...]:
     return tuple(sorted({*found} - {Path(module.__file__ or "") for module in _OF_OTHERS}))
 
 
-MODULES: Final = tuple(
-    _modules(agentbox)
-)  # the roots below know their subclasses once all are imported
+MODULES: Final = tuple(_modules(agentbox))  # the roots below then know all their subclasses
 RECORDS: Final[tuple[type, ...]] = (wire.Record, Wire)
 CLIENT_RECORD: Final[type] = Wire
 PROBLEM: Final[type] = problems.AdapterError
@@ -181,21 +193,8 @@ LINUX_CAPABILITIES: Final = frozenset(capabilities.of_mask((1 << 64) - 1).split(
 AGENT_HOST_CAPABILITIES: Final = frozenset(service.CAPABILITIES)
 EVENT_MEMBERS: Final = frozenset(one.name for one in fields(NewEvent))
 EVENT_FAMILIES: Final = (
-    *(
-        "agent",
-        "approval",
-        "bead",
-        "boot",
-        "journal",
-        "limit",
-        "mesh",
-        "policy",
-        "review",
-        "sandbox",
-        "slot",
-        "state",
-    ),
-    "token",
+    *("agent", "approval", "bead", "boot", "journal", "limit", "mesh", "policy", "review"),
+    *("sandbox", "slot", "state", "token"),
 )  # the first words of types of events
 JSON_TYPES: Final[Mapping[Any, str]] = {
     wire.JsonObj: "object",
@@ -287,8 +286,8 @@ WRITTEN: Final[Mapping[str, tuple[Any, ...]]] = {
     "proxy": (proxy_answers,),
     "reaper": (reaper,),
     "rule report": (Report.to_json,),
-    "HTTP answers of another shape": (*_modules(endpoints),),
-    "task": (*_modules(tasks),),
+    "HTTP answers of another shape": tuple({*_modules(endpoints)} - {*_HELPERS}),
+    "task": (task_records, *_modules(tasks)),
     "trace spans": (observe, tracing),
 }
 POSTGRES: Final[Mapping[str, Any]] = {"beads": BEADS_PG, "memory": MEMORY_PG}

@@ -1,1 +1,3 @@
-"""The beads slot."""
+"""The beads slot: work items, leases, dependencies, schedules. One module an implementation, and
+the decisions that they share.
+"""

@@ -4,24 +4,24 @@ import uuid
 from dataclasses import replace
 from datetime import datetime
 
-from agentbox.adapters.beads import contract
-from agentbox.adapters.beads.contract import BeadSpec
 from agentbox.adapters.beads.schedules import Every
-from agentbox.adapters.text import check_json, check_range, check_size, check_text
-from agentbox.adapters.wire import refuse
+from agentbox.adapters.runtime.checks import check_json, check_range, check_size, check_text
+from agentbox.contracts import beads
+from agentbox.contracts.beads import BeadSpec
+from agentbox.core.records.wire import refuse
 
 
 def check_spec(spec: BeadSpec) -> BeadSpec:
     """The spec with its time cut to milliseconds. Raises ValidationError or ValueTooLarge."""
-    check_text(spec.title, "/title", longest=contract.MAX_TITLE)
-    check_text(spec.creator, "/creator", longest=contract.MAX_TITLE)
-    check_size(len(check_text(spec.body, "/body").encode()), "/body", contract.MAX_DOCUMENT)
-    check_range(spec.priority, "/priority", contract.PRIORITY)
-    check_range(spec.max_attempts, "/max_attempts", contract.ATTEMPTS)
+    check_text(spec.title, "/title", longest=beads.MAX_TITLE)
+    check_text(spec.creator, "/creator", longest=beads.MAX_TITLE)
+    check_size(len(check_text(spec.body, "/body").encode()), "/body", beads.MAX_DOCUMENT)
+    check_range(spec.priority, "/priority", beads.PRIORITY)
+    check_range(spec.max_attempts, "/max_attempts", beads.ATTEMPTS)
     check_tags(spec.tags)
     check_json(spec.data, "/data")
     if spec.dedup_key is not None:
-        check_text(spec.dedup_key, "/dedup_key", longest=contract.MAX_TITLE)
+        check_text(spec.dedup_key, "/dedup_key", longest=beads.MAX_TITLE)
     if spec.every is not None:
         Every.parse(spec.every)
     if spec.overlap not in ("skip", "queue"):
@@ -31,10 +31,10 @@ def check_spec(spec: BeadSpec) -> BeadSpec:
 
 def check_tags(tags: tuple[str, ...]) -> None:
     """Raises ValidationError."""
-    if len(tags) > contract.MAX_TAGS:
-        raise refuse("/tags", f"has {len(tags)} items, at most {contract.MAX_TAGS} are allowed")
+    if len(tags) > beads.MAX_TAGS:
+        raise refuse("/tags", f"has {len(tags)} items, at most {beads.MAX_TAGS} are allowed")
     for index, tag in enumerate(tags):
-        check_text(tag, f"/tags/{index}", longest=contract.MAX_TAG)
+        check_text(tag, f"/tags/{index}", longest=beads.MAX_TAG)
 
 
 def check_lease(lease_id: str, lease_s: int | None = None) -> None:
@@ -44,18 +44,18 @@ def check_lease(lease_id: str, lease_s: int | None = None) -> None:
     except (ValueError, AttributeError, TypeError):
         raise refuse("/lease_id", "must be a UUID") from None
     if lease_s is not None:
-        check_range(lease_s, "/lease_s", contract.LEASE_SECONDS)
+        check_range(lease_s, "/lease_s", beads.LEASE_SECONDS)
 
 
 def check_release(delay_s: int, note: str) -> None:
     """Raises ValidationError or ValueTooLarge."""
-    check_range(delay_s, "/delay_s", contract.DELAY_SECONDS)
+    check_range(delay_s, "/delay_s", beads.DELAY_SECONDS)
     check_note(note)
 
 
 def check_note(note: str) -> None:
     """Raises ValidationError or ValueTooLarge."""
-    check_size(len(check_text(note, "/note").encode()), "/note", contract.MAX_DOCUMENT)
+    check_size(len(check_text(note, "/note").encode()), "/note", beads.MAX_DOCUMENT)
 
 
 def check_outcome(outcome: str) -> None:

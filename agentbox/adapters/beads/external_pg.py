@@ -4,22 +4,23 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from agentbox.adapters import context
-from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.beads import checks, contract
-from agentbox.adapters.beads.contract import ALL, Bead, BeadFilter, BeadSpec, Claim
-from agentbox.adapters.beads.leases import DEFAULT_LEASE
-from agentbox.adapters.beads.pg import closing, create, deps, leases
-from agentbox.adapters.beads.pg.rows import find, hold, raw_beads, settle
-from agentbox.adapters.beads.pg.schema import MIGRATIONS
-from agentbox.adapters.beads.rows import bead_of, order_of
-from agentbox.adapters.damaged_rows import DamagedRows
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.paging import page_of
-from agentbox.adapters.postgres import Connection, Postgres
-from agentbox.adapters.postgres.together import Together
-from agentbox.adapters.text import check_range, check_text, cursor_of, json_text, key_of
-from agentbox.adapters.wire import JsonValue
+from agentbox.adapters.beads import checks
+from agentbox.adapters.beads.postgres import closing, create, deps, leases
+from agentbox.adapters.beads.postgres.rows import find, hold, raw_beads, settle
+from agentbox.adapters.beads.postgres.schema import MIGRATIONS
+from agentbox.adapters.beads.sqlite.leases import DEFAULT_LEASE
+from agentbox.adapters.beads.sqlite.rows import bead_of, order_of
+from agentbox.adapters.runtime import context
+from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.runtime.checks import check_range, check_text, cursor_of, json_text, key_of
+from agentbox.adapters.runtime.paging import page_of
+from agentbox.contracts import beads
+from agentbox.contracts.beads import ALL, Bead, BeadFilter, BeadSpec, Claim
+from agentbox.core.deadline import Deadline
+from agentbox.core.records.wire import JsonValue
+from agentbox.core.storage.damaged_rows import DamagedRows
+from agentbox.core.storage.postgres.database import Connection, Postgres
+from agentbox.core.storage.postgres.together import Together
 
 _TURNS = 8  # of `claim_next`, each of which others may have been in the way of
 
@@ -62,7 +63,7 @@ class ExternalPgBeads(Adapter):
 
     async def claim(self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None) -> Claim:
         checks.check_lease(lease_id, lease_s)
-        check_text(assignee, "/assignee", longest=contract.MAX_TITLE)
+        check_text(assignee, "/assignee", longest=beads.MAX_TITLE)
         seconds = lease_s or self._lease_s
         return await self._db.run(lambda db: leases.claim(db, bead_id, assignee, lease_id, seconds))
 
@@ -76,7 +77,7 @@ class ExternalPgBeads(Adapter):
         tags: tuple[str, ...] = (),
     ) -> Claim | None:
         checks.check_lease(lease_id, lease_s)
-        check_text(assignee, "/assignee", longest=contract.MAX_TITLE)
+        check_text(assignee, "/assignee", longest=beads.MAX_TITLE)
         checks.check_tags(tags)
         wanted = leases.Wanted(assignee, lease_id, lease_s or self._lease_s, parent_id, tags)
         for _ in range(_TURNS):
@@ -114,7 +115,7 @@ class ExternalPgBeads(Adapter):
     ) -> Bead:
         checks.check_outcome(outcome)
         checks.check_note(note)
-        text = json_text(result, "/result", most=contract.MAX_DOCUMENT)
+        text = json_text(result, "/result", most=beads.MAX_DOCUMENT)
         forced = "admin" in context.current().scopes
         if lease_id is not None and outcome != "cancelled":
             end = closing.End(bead_id, lease_id, outcome, note, text)
@@ -127,7 +128,7 @@ class ExternalPgBeads(Adapter):
         )
 
     async def ready(self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
-        check_range(limit, "/limit", contract.LIMIT)
+        check_range(limit, "/limit", beads.LIMIT)
         listing = ["ready", parent_id]
         after = key_of(cursor, listing, 3)
 
@@ -148,7 +149,7 @@ class ExternalPgBeads(Adapter):
         return (await self._db.run(lambda db: hold(db, bead_id))).bead if over else bead
 
     async def list(self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
-        check_range(limit, "/limit", contract.LIMIT)
+        check_range(limit, "/limit", beads.LIMIT)
         listing = ["list", flt.to_wire()]
         after = key_of(cursor, listing, 1)
         named = {name: value for name, value in flt.to_wire().items() if value is not None and name != "tag"}

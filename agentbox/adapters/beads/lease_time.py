@@ -3,7 +3,7 @@
 import threading
 import time
 
-from agentbox.adapters.base import Clock
+from agentbox.adapters.runtime.adapter import Clock
 
 LOOK_SECONDS = 1.0  # between two looks of a store that is not used
 _STEP = 1.0  # seconds by which the wall clock leaves the other before it counts as a step

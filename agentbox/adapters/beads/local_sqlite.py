@@ -6,21 +6,23 @@ from typing import TypeVar, cast
 
 import apsw
 
-from agentbox.adapters import context
-from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.beads import checks, closing, contract, create, deps, leases
-from agentbox.adapters.beads.contract import ALL, Bead, BeadFilter, BeadSpec, Claim
+from agentbox.adapters.beads import checks
 from agentbox.adapters.beads.lease_time import LOOK_SECONDS, LeaseTime
-from agentbox.adapters.beads.rows import bead_of, find, ms, order_of, raw_beads
-from agentbox.adapters.beads.schema import MIGRATIONS
-from agentbox.adapters.damaged_rows import DamagedRows
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import QuotaExceeded
-from agentbox.adapters.paging import page_of
-from agentbox.adapters.sqlite import Database
-from agentbox.adapters.stored_keys import raw
-from agentbox.adapters.text import check_range, check_text, cursor_of, json_text, key_of
-from agentbox.adapters.wire import JsonValue
+from agentbox.adapters.beads.sqlite import closing, create, deps, leases
+from agentbox.adapters.beads.sqlite.rows import bead_of, find, ms, order_of, raw_beads
+from agentbox.adapters.beads.sqlite.schema import MIGRATIONS
+from agentbox.adapters.runtime import context
+from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.runtime.checks import check_range, check_text, cursor_of, json_text, key_of
+from agentbox.adapters.runtime.paging import page_of
+from agentbox.contracts import beads
+from agentbox.contracts.beads import ALL, Bead, BeadFilter, BeadSpec, Claim
+from agentbox.core.deadline import Deadline
+from agentbox.core.records.wire import JsonValue
+from agentbox.core.slot_errors import QuotaExceeded
+from agentbox.core.storage.damaged_rows import DamagedRows
+from agentbox.core.storage.sqlite import Database
+from agentbox.core.storage.stored_keys import raw
 
 T = TypeVar("T")
 
@@ -78,7 +80,7 @@ class LocalSqliteBeads(Adapter):
 
     async def claim(self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None) -> Claim:
         checks.check_lease(lease_id, lease_s)
-        check_text(assignee, "/assignee", longest=contract.MAX_TITLE)
+        check_text(assignee, "/assignee", longest=beads.MAX_TITLE)
         seconds = lease_s or self._lease_s
         return await self._write(lambda db, now: leases.claim(db, now, bead_id, assignee, lease_id, seconds))
 
@@ -92,7 +94,7 @@ class LocalSqliteBeads(Adapter):
         tags: tuple[str, ...] = (),
     ) -> Claim | None:
         checks.check_lease(lease_id, lease_s)
-        check_text(assignee, "/assignee", longest=contract.MAX_TITLE)
+        check_text(assignee, "/assignee", longest=beads.MAX_TITLE)
         checks.check_tags(tags)
         seconds = lease_s or self._lease_s
 
@@ -123,7 +125,7 @@ class LocalSqliteBeads(Adapter):
     ) -> Bead:
         checks.check_outcome(outcome)
         checks.check_note(note)
-        text = json_text(result, "/result", most=contract.MAX_DOCUMENT)
+        text = json_text(result, "/result", most=beads.MAX_DOCUMENT)
         forced = "admin" in context.current().scopes
         return await self._write(
             lambda db, now: closing.close(
@@ -132,7 +134,7 @@ class LocalSqliteBeads(Adapter):
         )
 
     async def ready(self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
-        check_range(limit, "/limit", contract.LIMIT)
+        check_range(limit, "/limit", beads.LIMIT)
         listing = ["ready", parent_id]
         after = key_of(cursor, listing, 3)
 
@@ -152,7 +154,7 @@ class LocalSqliteBeads(Adapter):
         return await self._read(lambda db, _now: find(db, bead_id))
 
     async def list(self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
-        check_range(limit, "/limit", contract.LIMIT)
+        check_range(limit, "/limit", beads.LIMIT)
         listing = ["list", flt.to_wire()]
         after = key_of(cursor, listing, 1)
         named = {name: value for name, value in flt.to_wire().items() if value is not None and name != "tag"}

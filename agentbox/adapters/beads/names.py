@@ -7,7 +7,7 @@ they are as they were given; names of the host itself stand below `urn:agentbox:
 import re
 from dataclasses import replace
 
-from agentbox.adapters.beads.contract import Bead, BeadFilter
+from agentbox.contracts.beads import Bead, BeadFilter
 
 HOST = "urn:agentbox:host:"
 _BOX = re.compile(r"urn:agentbox:box:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:|$)")

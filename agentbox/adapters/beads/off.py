@@ -1,7 +1,7 @@
 """The beads slot, off."""
 
-from agentbox.adapters.beads.contract import Beads
-from agentbox.adapters.off import Off
+from agentbox.adapters.runtime.off import Off
+from agentbox.contracts.beads import Beads
 
 
 class OffBeads(Off):

@@ -7,7 +7,7 @@ from typing import Self
 
 from cronsim import CronSim, CronSimError
 
-from agentbox.adapters.wire import refuse
+from agentbox.core.records.wire import refuse
 
 SHORTEST = timedelta(seconds=60)
 _DURATION = re.compile(r"P(?=.)(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?=.)(?:(\d{1,7})H)?(?:(\d{1,8})M)?(?:(\d{1,9})S)?)?")

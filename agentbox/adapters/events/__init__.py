@@ -1,1 +1,3 @@
-"""The events slot."""
+"""The events slot: an append-only, hash-chained journal. One module an implementation; the
+journal's files and the delivery to a sink are packages.
+"""

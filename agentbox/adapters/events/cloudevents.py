@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agentbox.adapters.events.contract import Event
+from agentbox.contracts.events import Event
 
 TYPE_PREFIX = "agentbox."
 BATCH = "application/cloudevents-batch+json"

@@ -3,10 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from agentbox.adapters.base import Adapter, Deps, Health, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterError
-from agentbox.adapters.events.contract import (
+from agentbox.adapters.events.delivery.courier import NOBODY, Courier
+from agentbox.adapters.events.delivery.ledger import Ledger
+from agentbox.adapters.events.delivery.sink import Sink
+from agentbox.adapters.events.local_jsonl import LocalJsonlEvents
+from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, SlotConfig
+from agentbox.adapters.runtime.checks import check_range
+from agentbox.contracts.events import (
     ALL,
     CONTRACT_VERSION,
     Delivery,
@@ -17,12 +20,9 @@ from agentbox.adapters.events.contract import (
     Received,
     VerifyReport,
 )
-from agentbox.adapters.events.delivery.courier import NOBODY, Courier
-from agentbox.adapters.events.delivery.ledger import Ledger
-from agentbox.adapters.events.delivery.sink import Sink
-from agentbox.adapters.events.local_jsonl import LocalJsonlEvents
-from agentbox.adapters.sqlite import closed
-from agentbox.adapters.text import check_range
+from agentbox.core.deadline import Deadline
+from agentbox.core.slot_errors import AdapterError
+from agentbox.core.storage.sqlite import closed
 
 LATE_SECONDS = 60.0  # a record that waits longer degrades the slot
 LETTERS = (0, 1000)

@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future
 
-from agentbox.adapters import context
-from agentbox.adapters.base import Adapter, Deps, Health, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterError, SlotUnavailable
-from agentbox.adapters.events.batch import Job
-from agentbox.adapters.events.contract import (
+from agentbox.adapters.events.journal.batch import Job
+from agentbox.adapters.events.journal.drafts import draft_of
+from agentbox.adapters.events.journal.live import DISK_FULL, Live
+from agentbox.adapters.events.journal.received import draft_of_delivered
+from agentbox.adapters.runtime import context
+from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, SlotConfig
+from agentbox.adapters.runtime.checks import check_range, check_text
+from agentbox.adapters.runtime.shares import is_agent
+from agentbox.contracts.events import (
     ALL,
     CONTRACT_VERSION,
     LIMIT,
@@ -21,13 +24,10 @@ from agentbox.adapters.events.contract import (
     Received,
     VerifyReport,
 )
-from agentbox.adapters.events.drafts import draft_of
-from agentbox.adapters.events.live import DISK_FULL, Live
-from agentbox.adapters.events.received import draft_of_delivered
-from agentbox.adapters.shares import is_agent
-from agentbox.adapters.text import check_range, check_text
-from agentbox.adapters.threads import in_thread
-from agentbox.adapters.wire import refuse
+from agentbox.core.background.threads import in_thread
+from agentbox.core.deadline import Deadline
+from agentbox.core.records.wire import refuse
+from agentbox.core.slot_errors import AdapterError, SlotUnavailable
 
 PULL = 256  # records that a subscriber reads at once
 

@@ -1,7 +1,7 @@
 """The events slot, off."""
 
-from agentbox.adapters.events.contract import CONTRACT_VERSION, Events
-from agentbox.adapters.off import Off
+from agentbox.adapters.runtime.off import Off
+from agentbox.contracts.events import CONTRACT_VERSION, Events
 
 
 class OffEvents(Off):

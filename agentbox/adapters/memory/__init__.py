@@ -1,1 +1,3 @@
-"""The memory slot."""
+"""The memory slot: searchable entries. One module an implementation, and the decisions that they
+share.
+"""

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentbox.adapters.text import check_json, check_range, check_size, check_text, json_text
-from agentbox.adapters.wire import JsonValue, refuse
+from agentbox.adapters.runtime.checks import check_json, check_range, check_size, check_text, json_text
+from agentbox.core.records.wire import JsonValue, refuse
 
 MAX_KEY = 512  # bytes
 MAX_VALUE = 256 << 10  # bytes of JSON, and bytes of text

@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from agentbox.adapters.errors import EmbeddingError, ModelMismatch
-from agentbox.adapters.memory.contract import Embedder
-from agentbox.adapters.threads import in_thread
+from agentbox.contracts.memory import Embedder
+from agentbox.core.background.threads import in_thread
+from agentbox.core.slot_errors import EmbeddingError, ModelMismatch
 
 NAME = "static-256"
 DIMS = 256

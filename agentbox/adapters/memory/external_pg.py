@@ -6,23 +6,23 @@ from contextlib import suppress
 from functools import partial
 from typing import Literal
 
-from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.damaged_rows import DamagedRows
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterError, SlotUnavailable
 from agentbox.adapters.memory import checks, filters
-from agentbox.adapters.memory.contract import Embedder, Hit, MemoryEntry, MemoryStats
 from agentbox.adapters.memory.embedder import DIMS, NAME, Lazy, check_model, find, vector_of
-from agentbox.adapters.memory.pg import rows, search
-from agentbox.adapters.memory.pg.rows import LIVE
-from agentbox.adapters.memory.pg.schema import MIGRATIONS, with_vector
-from agentbox.adapters.memory.pg.words import Words, prune
-from agentbox.adapters.memory.rows import COLUMNS, Draft, Quotas, entry_of
-from agentbox.adapters.paging import page_of, records_of
-from agentbox.adapters.postgres import Connection, Postgres, beat, row
-from agentbox.adapters.postgres import rows as select
-from agentbox.adapters.text import check_range, check_text, cursor_of, key_of
-from agentbox.adapters.wire import EMPTY, JsonObj, JsonValue, Scalar
+from agentbox.adapters.memory.postgres import rows, search
+from agentbox.adapters.memory.postgres.rows import LIVE
+from agentbox.adapters.memory.postgres.schema import MIGRATIONS, with_vector
+from agentbox.adapters.memory.postgres.words import Words, prune
+from agentbox.adapters.memory.sqlite.rows import COLUMNS, Draft, Quotas, entry_of
+from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.runtime.checks import check_range, check_text, cursor_of, key_of
+from agentbox.adapters.runtime.paging import page_of, records_of
+from agentbox.contracts.memory import Embedder, Hit, MemoryEntry, MemoryStats
+from agentbox.core.deadline import Deadline
+from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Scalar
+from agentbox.core.slot_errors import AdapterError, SlotUnavailable
+from agentbox.core.storage.damaged_rows import DamagedRows
+from agentbox.core.storage.postgres.database import Connection, Postgres, beat, row
+from agentbox.core.storage.postgres.database import rows as select
 
 SWEEP_SECONDS = 30.0  # what has expired is invisible at once, and gone within 60 s
 

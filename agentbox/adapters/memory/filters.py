@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentbox.adapters.text import check_json, check_text
-from agentbox.adapters.wire import refuse
+from agentbox.adapters.runtime.checks import check_json, check_text
+from agentbox.core.records.wire import refuse
 
 Op = Literal["eq", "in", "ne", "gt", "gte", "lt", "lte", "exists"]
 _OPS = ("in", "ne", "gt", "gte", "lt", "lte", "exists")

@@ -9,23 +9,24 @@ from typing import Any, Literal, TypeVar
 
 import apsw
 
-from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.damaged_rows import DamagedRows, damaged_row
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterError
-from agentbox.adapters.memory import checks, filters, relevance, rows, search
-from agentbox.adapters.memory.contract import Embedder, Hit, MemoryEntry, MemoryStats
+from agentbox.adapters.memory import checks, filters, relevance
 from agentbox.adapters.memory.embedder import DIMS, NAME, Lazy, check_model, find, vector_of
-from agentbox.adapters.memory.nearest import Vectors
-from agentbox.adapters.memory.rows import LIVE, Draft, Quotas, entry_of
-from agentbox.adapters.memory.schema import MIGRATIONS
-from agentbox.adapters.memory.words import Words
-from agentbox.adapters.paging import page_of, records_of
-from agentbox.adapters.sqlite import Database, closed, row
-from agentbox.adapters.sqlite_text import each_row
-from agentbox.adapters.stored_keys import is_sound, raw
-from agentbox.adapters.text import check_range, check_text, cursor_of, key_of
-from agentbox.adapters.wire import EMPTY, JsonObj, JsonValue, Scalar
+from agentbox.adapters.memory.sqlite import rows, search
+from agentbox.adapters.memory.sqlite.nearest import Vectors
+from agentbox.adapters.memory.sqlite.rows import LIVE, Draft, Quotas, entry_of
+from agentbox.adapters.memory.sqlite.schema import MIGRATIONS
+from agentbox.adapters.memory.sqlite.words import Words
+from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.runtime.checks import check_range, check_text, cursor_of, key_of
+from agentbox.adapters.runtime.paging import page_of, records_of
+from agentbox.contracts.memory import Embedder, Hit, MemoryEntry, MemoryStats
+from agentbox.core.deadline import Deadline
+from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Scalar
+from agentbox.core.slot_errors import AdapterError
+from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
+from agentbox.core.storage.sqlite import Database, closed, row
+from agentbox.core.storage.sqlite_text import each_row
+from agentbox.core.storage.stored_keys import is_sound, raw
 
 T = TypeVar("T")
 SWEEP_SECONDS = 30.0  # what has expired is invisible at once, and gone within 60 s

@@ -1,7 +1,7 @@
 """The memory slot, off."""
 
-from agentbox.adapters.memory.contract import Memory
-from agentbox.adapters.off import Off
+from agentbox.adapters.runtime.off import Off
+from agentbox.contracts.memory import Memory
 
 
 class OffMemory(Off):

@@ -7,11 +7,11 @@ open, is refused. Progress is in the store itself, written with each batch.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agentbox.adapters.base import SlotConfig
-from agentbox.adapters.errors import AdapterDisabled
-from agentbox.adapters.memory.contract import Embedder
 from agentbox.adapters.memory.embedder import NAME, Lazy, find
 from agentbox.adapters.memory.renewable import IN_PART, Renewable
+from agentbox.adapters.runtime.adapter import SlotConfig
+from agentbox.contracts.memory import Embedder
+from agentbox.core.slot_errors import AdapterDisabled
 
 BATCH = 200  # entries a commit
 
@@ -61,11 +61,11 @@ async def _pass(store: Renewable, embedder: Embedder, lazy: Lazy, say: Callable[
 
 def _store(cfg: SlotConfig) -> Renewable:
     if cfg.use == "external-pg":
-        from agentbox.adapters.memory.pg.renewal import PgVectors
+        from agentbox.adapters.memory.postgres.renewal import PgVectors
 
         return PgVectors(cfg)
     if cfg.use == "local-sqlite":
-        from agentbox.adapters.memory.renewal import SqliteVectors
+        from agentbox.adapters.memory.sqlite.renewal import SqliteVectors
 
         return SqliteVectors(cfg)
     raise AdapterDisabled("cannot rewrite vectors: the memory slot is off", slot="memory")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentbox.adapters.memory.contract import Embedder
+from agentbox.contracts.memory import Embedder
 
 IN_PART = ", in part "
 

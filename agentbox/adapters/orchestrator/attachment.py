@@ -3,9 +3,9 @@
 import contextlib
 from collections.abc import AsyncIterator
 
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.orchestrator.rpc_client import RpcClient, Subscription
-from agentbox.adapters.wire import from_wire, to_wire
+from agentbox.core.deadline import Deadline
+from agentbox.core.records.wire import from_wire, to_wire
+from agentbox.core.rpc.client import RpcClient, Subscription
 
 _SEND_SECONDS = 30.0
 _PIECE = 256 << 10  # bytes a message

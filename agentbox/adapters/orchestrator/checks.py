@@ -5,16 +5,8 @@ from collections.abc import Container
 from dataclasses import fields
 from typing import Final
 
-from agentbox.adapters.errors import ValidationError
-from agentbox.adapters.orchestrator.contract import (
-    LEAST,
-    LONGEST_RUN,
-    MOST_RATE,
-    MOST_USES,
-    STATE_NAME,
-    AgentSpec,
-    Limits,
-)
+from agentbox.contracts.orchestrator import LEAST, LONGEST_RUN, MOST_RATE, MOST_USES, STATE_NAME, AgentSpec, Limits
+from agentbox.core.slot_errors import ValidationError
 
 NO_PROGRAM: Final = "must name a program, unless `agent` is an agent of the manifest"
 _STATE_NAME: Final = re.compile(STATE_NAME)

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 import structlog
 
-from agentbox.adapters.base import SlotConfig
-from agentbox.adapters.orchestrator import pipes, rpc
-from agentbox.sandbox import Launch
-from agentbox.sandbox.client import Agent, Launcher
-from agentbox.settings import PREFIX_VARIABLE
+from agentbox.adapters.runtime.adapter import SlotConfig
+from agentbox.core.paths import PREFIX_VARIABLE
+from agentbox.core.rpc import messages, pipes
+from agentbox.sandbox.launcher.client import Agent, Launcher
+from agentbox.sandbox.spec import Launch
 
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 ENV = "env:"  # what the name of a variable has before it among the secrets of the slot
@@ -42,7 +42,7 @@ class Child:
         launch = Launch(argv=_command(cfg), env=_environment(cfg), cwd=folder, roots=(folder,))
         agent = self._agent = await self._launcher.spawn(launch, stdin="pipe")
         assert agent.stdin is not None
-        self.reader, out = await pipes.reading(agent.stdout, rpc.LINE_LIMIT)
+        self.reader, out = await pipes.reading(agent.stdout, messages.LINE_LIMIT)
         self.writer = await pipes.writing(agent.stdin)
         said, err = await pipes.reading(agent.stderr, _LOG_LINE)
         self._inward = (out, err)

@@ -4,15 +4,15 @@ import asyncio
 import contextlib
 from typing import ClassVar
 
-from agentbox import clock
-from agentbox.adapters.base import Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterError, BackendError, ContractMismatch, SlotUnavailable
 from agentbox.adapters.orchestrator.child import Child
-from agentbox.adapters.orchestrator.contract import CONTRACT_VERSION
 from agentbox.adapters.orchestrator.over_rpc import OverRpc
-from agentbox.adapters.orchestrator.rpc_client import RpcClient
-from agentbox.sandbox import SpawnFailed
+from agentbox.adapters.runtime.adapter import Deps, SlotConfig
+from agentbox.contracts.orchestrator import CONTRACT_VERSION
+from agentbox.core import clock
+from agentbox.core.deadline import Deadline
+from agentbox.core.rpc.client import RpcClient
+from agentbox.core.slot_errors import AdapterError, BackendError, ContractMismatch, SlotUnavailable
+from agentbox.sandbox.errors import SpawnFailed
 
 _SHUTDOWN_SECONDS = 0.5  # for the word; then
 _LEAVE_SECONDS = 1.0  # for the child to go: an adapter has 2.5 s to close under the state machine

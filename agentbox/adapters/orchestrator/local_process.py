@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agentbox import clock
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import SlotUnavailable
-from agentbox.adapters.orchestrator import rpc
-from agentbox.adapters.orchestrator.contract import CONTRACT_VERSION
 from agentbox.adapters.orchestrator.over_rpc import OverRpc
-from agentbox.adapters.orchestrator.rpc_client import RpcClient
-from agentbox.settings import Paths
+from agentbox.contracts.orchestrator import CONTRACT_VERSION
+from agentbox.core import clock
+from agentbox.core.deadline import Deadline
+from agentbox.core.paths import Paths
+from agentbox.core.rpc import messages
+from agentbox.core.rpc.client import RpcClient
+from agentbox.core.slot_errors import SlotUnavailable
 
 _RETRY_SECONDS = 0.02
 
@@ -41,7 +41,7 @@ def _token(paths: Paths) -> str:
 async def _reach(paths: Paths, deadline: Deadline, impl: str) -> RpcClient:
     while True:
         try:
-            reader, writer = await asyncio.open_unix_connection(paths.agent_host_socket, limit=rpc.LINE_LIMIT)
+            reader, writer = await asyncio.open_unix_connection(paths.agent_host_socket, limit=messages.LINE_LIMIT)
             return RpcClient(reader, writer, impl)
         except OSError as error:
             if deadline.remaining() <= _RETRY_SECONDS:
@@ -62,7 +62,7 @@ class LocalProcessOrchestrator(OverRpc):
         not listen by the deadline."""
         bounds = {
             "limits": self.cfg.limits,
-            **{name: self.cfg.options[name] for name in rpc.BOUNDS if name in self.cfg.options},
+            **{name: self.cfg.options[name] for name in messages.BOUNDS if name in self.cfg.options},
         }
         self._client, hello = await connect(self.cfg.paths, deadline, self.impl, bounds)
         self.capabilities = frozenset(hello["capabilities"])

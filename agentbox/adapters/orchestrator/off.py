@@ -1,7 +1,7 @@
 """The orchestrator slot, off."""
 
-from agentbox.adapters.off import Off
-from agentbox.adapters.orchestrator.contract import Orchestrator
+from agentbox.adapters.runtime.off import Off
+from agentbox.contracts.orchestrator import Orchestrator
 
 
 class OffOrchestrator(Off):

@@ -4,13 +4,11 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, TypeVar
 
-from agentbox import clock
-from agentbox.adapters import context
-from agentbox.adapters.base import Adapter, Health, Page
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterError, BackendError, SlotUnavailable, ValidationError
 from agentbox.adapters.orchestrator.attachment import LocalAttachment
-from agentbox.adapters.orchestrator.contract import (
+from agentbox.adapters.runtime import context
+from agentbox.adapters.runtime.adapter import Adapter, Health, Page
+from agentbox.contracts.agent_host.denials import DenialCounts
+from agentbox.contracts.orchestrator import (
     ALL,
     CONTRACT_VERSION,
     AgentFilter,
@@ -23,9 +21,11 @@ from agentbox.adapters.orchestrator.contract import (
     Signal,
     StreamItem,
 )
-from agentbox.adapters.orchestrator.denials import DenialCounts
-from agentbox.adapters.orchestrator.rpc_client import RpcClient
-from agentbox.adapters.wire import JsonObj, from_wire, to_wire
+from agentbox.core import clock
+from agentbox.core.deadline import Deadline
+from agentbox.core.records.wire import JsonObj, from_wire, to_wire
+from agentbox.core.rpc.client import RpcClient
+from agentbox.core.slot_errors import AdapterError, BackendError, SlotUnavailable, ValidationError
 
 T = TypeVar("T")
 _HEALTH_SECONDS = 2.0

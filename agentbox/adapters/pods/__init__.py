@@ -1,1 +1,3 @@
-"""The pods slot."""
+"""The pods slot: named binary objects in containers. One module an implementation, and the
+decisions that they share.
+"""

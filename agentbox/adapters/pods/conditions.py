@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agentbox.adapters.errors import PreconditionFailed
+from agentbox.core.slot_errors import PreconditionFailed
 
 
 @dataclass(frozen=True, slots=True)

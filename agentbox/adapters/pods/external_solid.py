@@ -8,9 +8,23 @@ from weakref import WeakValueDictionary
 
 import httpx
 
-from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import (
+from agentbox.adapters.pods.conditions import Conditions
+from agentbox.adapters.pods.json_patch import JSON_PATCH, apply, essence, operations
+from agentbox.adapters.pods.local.bodies import at_once, check_cap, cut, span
+from agentbox.adapters.pods.local_fs import check_type
+from agentbox.adapters.pods.paths import listed, parse
+from agentbox.adapters.pods.solid.answers import CONTAINER_TYPE, begin_of, is_strong, meta_of
+from agentbox.adapters.pods.solid.bodies import Sent, outgoing
+from agentbox.adapters.pods.solid.facts import N3_PATCH, Facts, learn
+from agentbox.adapters.pods.solid.line import Line
+from agentbox.adapters.pods.solid.listing import page
+from agentbox.adapters.pods.solid.members import Member
+from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.runtime.checks import check_range, cursor_of, key_of
+from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
+from agentbox.core.deadline import Deadline
+from agentbox.core.records.wire import refuse
+from agentbox.core.slot_errors import (
     AdapterError,
     BackendError,
     NotFound,
@@ -19,20 +33,6 @@ from agentbox.adapters.errors import (
     UnsupportedPatch,
     ValidationError,
 )
-from agentbox.adapters.pods.bodies import at_once, check_cap, cut, span
-from agentbox.adapters.pods.conditions import Conditions
-from agentbox.adapters.pods.contract import LIMIT, PodMeta, PodObject
-from agentbox.adapters.pods.json_patch import JSON_PATCH, apply, essence, operations
-from agentbox.adapters.pods.local_fs import check_type
-from agentbox.adapters.pods.paths import listed, parse
-from agentbox.adapters.pods.solid_answers import CONTAINER_TYPE, begin_of, is_strong, meta_of
-from agentbox.adapters.pods.solid_bodies import Sent, outgoing
-from agentbox.adapters.pods.solid_facts import N3_PATCH, Facts, learn
-from agentbox.adapters.pods.solid_line import Line
-from agentbox.adapters.pods.solid_listing import page
-from agentbox.adapters.pods.solid_members import Member
-from agentbox.adapters.text import check_range, cursor_of, key_of
-from agentbox.adapters.wire import refuse
 
 DEFAULT_TYPE = "application/octet-stream"
 ROUNDS = 5  # of an emulated patch that meets other writers (P15)

@@ -6,10 +6,10 @@ from typing import Any
 import jsonpatch
 import jsonpointer
 
-from agentbox.adapters.errors import PatchFailed, UnsupportedPatch
-from agentbox.adapters.text import check_json
-from agentbox.adapters.wire import refuse
-from agentbox.json_input import read_json
+from agentbox.adapters.runtime.checks import check_json
+from agentbox.core.records.json_input import read_json
+from agentbox.core.records.wire import refuse
+from agentbox.core.slot_errors import PatchFailed, UnsupportedPatch
 
 JSON_PATCH = "application/json-patch+json"
 SUPPORTED = (JSON_PATCH,)

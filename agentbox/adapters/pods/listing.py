@@ -3,10 +3,10 @@
 import os
 import stat
 
-from agentbox.adapters.errors import NotFound, PermissionDenied
+from agentbox.adapters.pods.local.store import Found, Store
+from agentbox.adapters.pods.local.tree import plain, typed
 from agentbox.adapters.pods.paths import PodPath, listed
-from agentbox.adapters.pods.store import Found, Store
-from agentbox.adapters.pods.tree import plain, typed
+from agentbox.core.slot_errors import NotFound, PermissionDenied
 
 Member = tuple[PodPath, Found | os.stat_result]
 

@@ -8,23 +8,23 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from agentbox.adapters.base import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.damaged_rows import DamagedRows
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterError
-from agentbox.adapters.pods.bodies import AT_ONCE, Outgoing, at_once, read_all, span
 from agentbox.adapters.pods.conditions import Conditions
-from agentbox.adapters.pods.contract import LIMIT, PodMeta, PodObject
-from agentbox.adapters.pods.index import DEFAULT_TYPE, MIGRATIONS, Quota
 from agentbox.adapters.pods.json_patch import JSON_PATCH, apply, operations
 from agentbox.adapters.pods.listing import members
+from agentbox.adapters.pods.local.bodies import AT_ONCE, Outgoing, at_once, read_all, span
+from agentbox.adapters.pods.local.index import DEFAULT_TYPE, MIGRATIONS, Quota
+from agentbox.adapters.pods.local.store import Found, Store
+from agentbox.adapters.pods.local.tree import typed
 from agentbox.adapters.pods.paths import PodPath, parse
-from agentbox.adapters.pods.store import Found, Store
-from agentbox.adapters.pods.tree import typed
-from agentbox.adapters.sqlite import Database, closed
-from agentbox.adapters.text import check_range, check_text, cursor_of, key_of
-from agentbox.adapters.threads import in_thread
-from agentbox.adapters.wire import refuse
+from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.runtime.checks import check_range, check_text, cursor_of, key_of
+from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
+from agentbox.core.background.threads import in_thread
+from agentbox.core.deadline import Deadline
+from agentbox.core.records.wire import refuse
+from agentbox.core.slot_errors import AdapterError
+from agentbox.core.storage.damaged_rows import DamagedRows
+from agentbox.core.storage.sqlite import Database, closed
 
 CONTAINER_TYPE = "text/turtle"  # what a container is served as (Linked Data Platform 5.2.1)
 LONGEST_TYPE = 255

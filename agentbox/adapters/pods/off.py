@@ -1,7 +1,7 @@
 """The pods slot, off."""
 
-from agentbox.adapters.off import Off
-from agentbox.adapters.pods.contract import Pods
+from agentbox.adapters.runtime.off import Off
+from agentbox.contracts.pods import Pods
 
 
 class OffPods(Off):

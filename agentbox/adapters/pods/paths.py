@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agentbox.adapters.text import check_text
-from agentbox.adapters.wire import refuse
+from agentbox.adapters.runtime.checks import check_text
+from agentbox.core.records.wire import refuse
 
 MAX_PATH = 1024  # bytes
 MAX_SEGMENT = 255  # bytes: what a file system takes as one name

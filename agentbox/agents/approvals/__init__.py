@@ -1,1 +1,3 @@
-"""Actions of agents that wait for a person: asked, decided once, used once."""
+"""Actions of agents that wait for a decision of a person. The registry, the records and the RPC
+methods go in.
+"""

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentbox.adapters.errors import PermissionDenied
-from agentbox.adapters.wire import from_wire
-from agentbox.agents.flows import Flow
+from agentbox.core.records.wire import from_wire
+from agentbox.core.rpc.flows import Flow
+from agentbox.core.slot_errors import PermissionDenied
 
 if TYPE_CHECKING:
-    from agentbox.agents.service import Service
-    from agentbox.agents.session import Session
+    from agentbox.agents.rpc.service import Service
+    from agentbox.core.rpc.session import Session
 
 Params = Mapping[str, Any]
 _SECONDS = 120

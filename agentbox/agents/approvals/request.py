@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, Self, get_args
 
-from agentbox import clock
-from agentbox.visible import visible
+from agentbox.core import clock
+from agentbox.core.visible import visible
 
 State = Literal["waiting", "approved", "denied", "used"]
 KINDS: Final = ("tool", "host", "spawn")

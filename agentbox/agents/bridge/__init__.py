@@ -1,1 +1,3 @@
-"""The peer that orchestrator external-stdio ships with: the methods of agent-host, one line each way on stdin and stdout."""
+"""The peer that orchestrator external-stdio ships with: agent-host's methods on standard input and
+output. Only its command line and its two ways to answer go in.
+"""

@@ -6,18 +6,18 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-from agentbox.adapters import context
-from agentbox.adapters.base import Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import NotFound, SlotUnavailable
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.orchestrator import pipes, rpc
-from agentbox.adapters.orchestrator.contract import AgentFilter, AgentHandle, AgentSpec, Attachment
-from agentbox.adapters.wire import from_wire, to_wire
-from agentbox.agents.bridge.over_http import HttpOrchestrator
-from agentbox.agents.flows import Flow
-from agentbox.agents.session import Session
-from agentbox.settings import Paths
+from agentbox.adapters.remote.agents import HttpOrchestrator
+from agentbox.adapters.runtime import context
+from agentbox.adapters.runtime.adapter import Deps, SlotConfig
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.contracts.orchestrator import AgentFilter, AgentHandle, AgentSpec, Attachment
+from agentbox.core.deadline import Deadline
+from agentbox.core.paths import Paths
+from agentbox.core.records.wire import from_wire, to_wire
+from agentbox.core.rpc import messages, pipes
+from agentbox.core.rpc.flows import Flow
+from agentbox.core.rpc.session import Session
+from agentbox.core.slot_errors import NotFound, SlotUnavailable
 
 _OPEN_SECONDS = 8.0  # the box gives 10 to the whole of opening a slot
 Params = Mapping[str, Any]
@@ -56,7 +56,7 @@ async def serve(endpoint: str, token: str, ca_file: str, ends: tuple[int, int], 
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await agents.open(Deadline.after(_OPEN_SECONDS))
     try:
-        reader, _ = await pipes.reading(ends[0], rpc.LINE_LIMIT)
+        reader, _ = await pipes.reading(ends[0], messages.LINE_LIMIT)
         session = Session(Forwarder(agents, stop), reader, await pipes.writing(ends[1]))
         tasks = asyncio.create_task(session.serve()), asyncio.create_task(stop.wait())
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from agentbox import log as logging
 from agentbox.agents.bridge import forward, own
 from agentbox.agents.config import HostConfig
-from agentbox.errors import AgentboxError
-from agentbox.settings import Paths, take_from_environment
-from agentbox.supervision.boot_record import load_plan, read_boot_record
+from agentbox.box.supervision.boot_record import load_plan, read_boot_record
+from agentbox.core import logging
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import Paths, take_from_environment
 
 PROGRAM = "bridge"
 _FIRST_FREE = 3

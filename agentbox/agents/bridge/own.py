@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from agentbox.adapters.orchestrator import pipes, rpc
-from agentbox.agents import reconcile
 from agentbox.agents.config import HostConfig
 from agentbox.agents.main import loaded
-from agentbox.agents.service import CAPABILITIES
-from agentbox.agents.session import Session
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.agents.registry import reconcile
+from agentbox.agents.rpc.service import CAPABILITIES
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.rpc import messages, pipes
+from agentbox.core.rpc.session import Session
 
 FOLDER = "bridge"
 _OURS = tuple(name for name in CAPABILITIES if name != "detached")
@@ -29,7 +29,7 @@ async def serve(config: HostConfig, ends: tuple[int, int]) -> None:
         async with loaded(config, token=None, capabilities=_OURS) as service:
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, service.stop.set)
-            reader, _ = await pipes.reading(ends[0], rpc.LINE_LIMIT)
+            reader, _ = await pipes.reading(ends[0], messages.LINE_LIMIT)
             session = Session(service, reader, await pipes.writing(ends[1]))
             reconcile.settle(service.table)
             service.host.launcher.start()

@@ -1,1 +1,3 @@
-"""Branches: an agent's own copy of the workspace, what it changed there, and the operator's decision on it."""
+"""Branches: an agent's own copy of the workspace, what it changed, and the operator's decision.
+Everything that reads or applies a branch goes in.
+"""

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentbox.agents import home
-from agentbox.agents.review import copying, gitdir, listing
+from agentbox.agents.review import copying, git_dir, listing
 from agentbox.agents.review.copying import Copier
-from agentbox.sandbox import opening
-from agentbox.sandbox.openat2 import open_beneath
-from agentbox.sandbox.opening import UNBOUNDED, Boundary
+from agentbox.agents.runs import home
+from agentbox.core.linux import opening
+from agentbox.core.linux.openat2 import open_beneath
+from agentbox.core.linux.opening import UNBOUNDED, Boundary
 
 if TYPE_CHECKING:
     from agentbox.agents.review.copying import Copied
@@ -56,7 +56,7 @@ def make(
         work.mkdir(mode=0o700, parents=True)
         with opening.folder(str(workspace), limit) as source, opening.folder(str(work)) as target:
             lines, folders, blocks, found = _copy(source, target, told)
-            objects = gitdir.make(source, str(workspace), target, found, *who)
+            objects = git_dir.make(source, str(workspace), target, found, *who)
         _settle_folders(str(work), folders)
         lines += (json.dumps((path, "g")) for path in found)
         listing.write(start, str(workspace), objects, lines)

@@ -16,9 +16,9 @@ from agentbox.agents.review.aliases import mark
 from agentbox.agents.review.autorun import IN_REPOSITORY, folded, is_bare_repository, runs
 from agentbox.agents.review.change import Change, LeftOut, Side
 from agentbox.agents.review.listing import Row
-from agentbox.sandbox.openat2 import open_beneath
-from agentbox.sandbox.opening import folder
-from agentbox.sandbox.usage import MOST_DEPTH
+from agentbox.core.linux.openat2 import open_beneath
+from agentbox.core.linux.opening import folder
+from agentbox.sandbox.monitor.usage import MOST_DEPTH
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

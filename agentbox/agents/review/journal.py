@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal, Self
 
-from agentbox.agents.review import calls
+from agentbox.agents.review import syscalls
 from agentbox.agents.review.compare import hash_of, opened
-from agentbox.sandbox.openat2 import open_beneath
-from agentbox.sandbox.opening import open_folder
-from agentbox.supervision.files import read_json, replace, sync_folder
+from agentbox.core.files.atomic import read_json, replace, sync_folder
+from agentbox.core.linux.openat2 import open_beneath
+from agentbox.core.linux.opening import open_folder
 
 Phase = Literal["staging", "swapping", "done"]
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -120,7 +120,7 @@ def undo(root: int, journal: Journal) -> dict[str, str]:
         for number, step in enumerate(journal.steps):
             if not step.inode and inode(staging, str(number)):
                 with suppress(FileExistsError), parent(root, step.path) as (above, name):
-                    calls.move(staging, str(number), above, name)
+                    syscalls.move(staging, str(number), above, name)
     return kept
 
 
@@ -147,15 +147,15 @@ def _take_out(root: int, staging: int, number: str, step: Step) -> bool:
     with suppress(FileNotFoundError), parent(root, step.path) as (above, name):
         if inode(above, name) != step.inode:
             return False  # somebody has put another one there
-        change_places = calls.exchange if staged else calls.move
+        change_places = syscalls.exchange if staged else syscalls.move
         change_places(above, name, staging, number)
         written = content(staging, number)
         if step.content in ("", written):
             return True
         if not staged:
-            calls.move(staging, number, above, name)
+            syscalls.move(staging, number, above, name)
             return False
-        calls.exchange(staging, number, above, name)
+        syscalls.exchange(staging, number, above, name)
         if content(staging, number) != written:
             return False
         os.unlink(number, dir_fd=staging)  # the file before it says the same

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentbox.agents.review.copying import BLOCK
-from agentbox.limits.registry import INODE_BYTES
-from agentbox.supervision.files import replace
+from agentbox.core.files.atomic import replace
+from agentbox.policy.limits.registry import INODE_BYTES
 
 _VERSION = 1
 

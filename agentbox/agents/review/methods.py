@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentbox.adapters.wire import from_wire
+from agentbox.core.records.wire import from_wire
 
 if TYPE_CHECKING:
-    from agentbox.agents.service import Service
-    from agentbox.agents.session import Session
+    from agentbox.agents.rpc.service import Service
+    from agentbox.core.rpc.session import Session
 
 Params = Mapping[str, Any]
 

@@ -7,15 +7,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from agentbox import clock
-from agentbox.adapters.wire import to_json
+from agentbox.agents.review.apply import side
 from agentbox.agents.review.change import Change, Review, Side
 from agentbox.agents.review.compare import opened
+from agentbox.agents.review.escaping import MOST_BYTES, diff
 from agentbox.agents.review.journal import FOLDER, parent
-from agentbox.agents.review.shown import MOST_BYTES, diff
-from agentbox.agents.review.taking import side
-from agentbox.sandbox.opening import open_folder
-from agentbox.visible import visible
+from agentbox.core import clock
+from agentbox.core.linux.opening import open_folder
+from agentbox.core.records.wire import to_json
+from agentbox.core.visible import visible
 
 MOST_ON_A_PAGE: Final = 1_000
 MOST_BYTES_OF_CHANGES: Final = 4 << 20  # as JSON; the message that carries a page has a bound

@@ -11,7 +11,19 @@ from typing import Any, Final
 
 import structlog
 
-from agentbox.adapters.errors import (
+from agentbox.agents.admission.confinement import closed, in_box
+from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.store import Happening
+from agentbox.agents.review import branch, journal, listing, pages
+from agentbox.agents.review.apply import Conflicts, Taker
+from agentbox.agents.review.branch import WORK, Branch, Told
+from agentbox.agents.review.change import Review
+from agentbox.agents.review.compare import compare
+from agentbox.agents.runs import home
+from agentbox.core.files.atomic import read_json, replace
+from agentbox.core.linux.opening import Boundary
+from agentbox.core.paths import Paths
+from agentbox.core.slot_errors import (
     BackendError,
     NotFound,
     PreconditionFailed,
@@ -19,20 +31,8 @@ from agentbox.adapters.errors import (
     SpawnError,
     ValidationError,
 )
-from agentbox.agents import home
-from agentbox.agents.confinement import closed, in_box
-from agentbox.agents.entry import Entry
-from agentbox.agents.review import branch, journal, listing, pages
-from agentbox.agents.review.branch import WORK, Branch, Told
-from agentbox.agents.review.change import Review
-from agentbox.agents.review.compare import compare
-from agentbox.agents.review.taking import Conflicts, Taker
-from agentbox.agents.store import Happening
-from agentbox.manifest.profiles import UNRESTRICTED
-from agentbox.sandbox.opening import Boundary
-from agentbox.settings import Paths
-from agentbox.supervision.files import read_json, replace
-from agentbox.visible import visible
+from agentbox.core.visible import visible
+from agentbox.policy.profiles import UNRESTRICTED
 
 log = structlog.get_logger()
 SEALED: Final = "sealed"

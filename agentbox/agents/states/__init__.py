@@ -1,1 +1,3 @@
-"""States: whose memory and pods an agent uses. A run has its own; runs share one by its name."""
+"""Whose memory and pods an agent uses: an own state, or one shared by name. The registry, the
+record and the RPC methods go in.
+"""

@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from agentbox.adapters.wire import from_wire
 from agentbox.agents.states.registry import check_owner
 from agentbox.agents.states.state import State
+from agentbox.core.records.wire import from_wire
 
 if TYPE_CHECKING:
-    from agentbox.agents.service import Service
-    from agentbox.agents.session import Session
+    from agentbox.agents.rpc.service import Service
+    from agentbox.core.rpc.session import Session
 
 Params = Mapping[str, Any]
 

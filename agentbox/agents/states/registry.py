@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from agentbox.adapters.errors import NameTaken, NotFound, PermissionDenied, StateBusy, StateNotYours
-from agentbox.adapters.orchestrator.contract import AgentSpec
-from agentbox.agents.entry import Entry
+from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.store import Store
 from agentbox.agents.states.state import OPERATOR, SHARED, State
-from agentbox.agents.store import Store
-from agentbox.grants.standing import PRINCIPAL
-from agentbox.ids import uuid7
+from agentbox.contracts.orchestrator import AgentSpec
+from agentbox.core.ids import uuid7
+from agentbox.core.slot_errors import NameTaken, NotFound, PermissionDenied, StateBusy, StateNotYours
+from agentbox.policy.rights.standing import PRINCIPAL
 
 _SHOWN: Final = 3
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import apsw
 
-from agentbox.adapters.damaged_rows import damaged_row
-from agentbox.adapters.sqlite_text import each_row
+from agentbox.core.storage.damaged_rows import damaged_row
+from agentbox.core.storage.sqlite_text import each_row
 
 OPERATOR: Final = "urn:agentbox:operator"
 SHARED: Final = "agents."

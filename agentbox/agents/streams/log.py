@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentbox.adapters.orchestrator.contract import StreamKind
 from agentbox.agents.streams.kind import KindLog, Stored
+from agentbox.contracts.orchestrator import StreamKind
 
 KINDS: tuple[StreamKind, ...] = ("stdout", "stderr", "state", "exit")
 _OUTPUT: tuple[StreamKind, ...] = ("stdout", "stderr")

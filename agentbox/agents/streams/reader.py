@@ -5,10 +5,10 @@ import json
 from collections import deque
 from datetime import UTC, datetime
 
-from agentbox.adapters.errors import CursorExpired
-from agentbox.adapters.orchestrator.contract import StreamItem, StreamKind
 from agentbox.agents.streams.kind import HEAD, ITEM, KindLog, Segment, Stored, parse
 from agentbox.agents.streams.log import StreamLog
+from agentbox.contracts.orchestrator import StreamItem, StreamKind
+from agentbox.core.slot_errors import CursorExpired
 
 _READ = 128 << 10
 

@@ -1,1 +1,1 @@
-"""One module a resource; the functions are named in the route table."""
+"""The handlers of requests, one module a resource. They translate and delegate, and hold no state."""

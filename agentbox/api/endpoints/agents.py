@@ -4,16 +4,16 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import fields, replace
 
-from agentbox.adapters import context
-from agentbox.adapters.errors import PermissionDenied
-from agentbox.adapters.orchestrator.contract import LIMIT, LONGEST_RUN, AgentFilter, AgentHandle, AgentSpec
-from agentbox.adapters.wire import to_wire
-from agentbox.api.call import LONGEST_GRACE, MAX_GENERATION, Call
-from agentbox.api.ownership import check_agent
-from agentbox.api.problems import invalid
-from agentbox.api.records import NewAgent, RunBody, SignalBody
-from agentbox.api.reply import EventStream, Reply, SentEvent, Socket
-from agentbox.ids import uuid7
+from agentbox.adapters.runtime import context
+from agentbox.api.auth.ownership import check_agent
+from agentbox.api.http.call import LONGEST_GRACE, MAX_GENERATION, Call
+from agentbox.api.http.reply import EventStream, Reply, SentEvent, Socket
+from agentbox.contracts.bodies import NewAgent, RunBody, SignalBody
+from agentbox.contracts.orchestrator import LIMIT, LONGEST_RUN, AgentFilter, AgentHandle, AgentSpec
+from agentbox.core.http.problems import invalid
+from agentbox.core.ids import uuid7
+from agentbox.core.records.wire import to_wire
+from agentbox.core.slot_errors import PermissionDenied
 
 FILTERS = ("state", "name", "parent_id", "label")
 DEFAULT_PAGE = 100

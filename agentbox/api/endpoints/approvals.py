@@ -1,9 +1,9 @@
 """Approvals over HTTP. agent-host keeps them."""
 
-from agentbox.api.approval_records import Approval, Approvals, Verdict
-from agentbox.api.call import Call
-from agentbox.api.following import keeper
-from agentbox.api.reply import Reply
+from agentbox.api.background.following import keeper
+from agentbox.api.http.call import Call
+from agentbox.api.http.reply import Reply
+from agentbox.contracts.approvals import Approval, Approvals, Verdict
 
 
 async def list_approvals(call: Call) -> Reply:

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from agentbox.adapters.beads.contract import LIMIT, BeadFilter, BeadSpec
-from agentbox.adapters.context import calling, current
-from agentbox.api.access import require
-from agentbox.api.call import Call
-from agentbox.api.naming import own_or_admin
-from agentbox.api.ownership import check_bead, given_tag, narrowed, owns
-from agentbox.api.records import ClaimBody, ClaimNextBody, CloseBody, HeartbeatBody, NewBead, ReleaseBody
-from agentbox.api.reply import Reply
+from agentbox.adapters.runtime.context import calling, current
+from agentbox.api.auth.access import require
+from agentbox.api.auth.naming import own_or_admin
+from agentbox.api.auth.ownership import check_bead, given_tag, narrowed, owns
+from agentbox.api.http.call import Call
+from agentbox.api.http.reply import Reply
+from agentbox.contracts.beads import LIMIT, BeadFilter, BeadSpec
+from agentbox.contracts.bodies import ClaimBody, ClaimNextBody, CloseBody, HeartbeatBody, NewBead, ReleaseBody
 
 FILTERS = ("status", "kind", "parent_id", "tag", "assignee", "creator")
 DEFAULT_PAGE = 100

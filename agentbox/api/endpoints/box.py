@@ -5,15 +5,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agentbox.api.apply import apply_mounted
-from agentbox.api.call import Call
+from agentbox.api.background.apply import apply_mounted
+from agentbox.api.http.call import Call
+from agentbox.api.http.reply import Reply
 from agentbox.api.openapi import document
-from agentbox.api.records import Draining
-from agentbox.api.reply import Reply
-from agentbox.settings import Paths
-from agentbox.supervision.events import read_events
-from agentbox.supervision.files import read_json
-from agentbox.supervision.timeline import boot_report
+from agentbox.box.supervision.events import read_events
+from agentbox.box.supervision.timeline import boot_report
+from agentbox.contracts.bodies import Draining
+from agentbox.core.files.atomic import read_json
+from agentbox.core.paths import Paths
 
 
 async def openapi(call: Call) -> Reply:

@@ -3,17 +3,17 @@
 import re
 from collections.abc import AsyncIterator, Sequence
 
-from agentbox.adapters.errors import NotFound, PermissionDenied
-from agentbox.adapters.events.contract import LIMIT, Event, EventFilter, NewEvent
-from agentbox.adapters.wire import to_wire
-from agentbox.api.bindings import bound_source
-from agentbox.api.call import MAX_CURSOR, Call
-from agentbox.api.cloudevents import MEDIA_TYPES, delivered, events_of
-from agentbox.api.following import SCOPE
-from agentbox.api.naming import check_type, own_or_admin
-from agentbox.api.problems import invalid
-from agentbox.api.records import Appended, EventsBody, Head, VerifyBody
-from agentbox.api.reply import EventStream, Reply, SentEvent
+from agentbox.api.auth.bindings import bound_source
+from agentbox.api.auth.naming import check_type, own_or_admin
+from agentbox.api.background.following import SCOPE
+from agentbox.api.endpoints.cloudevents import MEDIA_TYPES, delivered, events_of
+from agentbox.api.http.call import MAX_CURSOR, Call
+from agentbox.api.http.reply import EventStream, Reply, SentEvent
+from agentbox.contracts.bodies import Appended, EventsBody, Head, VerifyBody
+from agentbox.contracts.events import LIMIT, Event, EventFilter, NewEvent
+from agentbox.core.http.problems import invalid
+from agentbox.core.records.wire import to_wire
+from agentbox.core.slot_errors import NotFound, PermissionDenied
 
 NAMES = ("source", "subject", "agent_id", "session_id")
 DEFAULT_PAGE = 100

@@ -1,14 +1,14 @@
 """Memory over HTTP."""
 
-from agentbox.adapters.errors import NotFound
-from agentbox.adapters.memory.contract import Memory
-from agentbox.adapters.wire import JsonObj
-from agentbox.api.bindings import check_namespace
-from agentbox.api.call import Call
-from agentbox.api.problems import invalid
-from agentbox.api.records import Hits, SearchBody, StoreBody
-from agentbox.api.reply import Reply
-from agentbox.json_input import read_json
+from agentbox.api.auth.bindings import check_namespace
+from agentbox.api.http.call import Call
+from agentbox.api.http.reply import Reply
+from agentbox.contracts.bodies import Hits, SearchBody, StoreBody
+from agentbox.contracts.memory import Memory
+from agentbox.core.http.problems import invalid
+from agentbox.core.records.json_input import read_json
+from agentbox.core.records.wire import JsonObj
+from agentbox.core.slot_errors import NotFound
 
 DEFAULT_PAGE = 100
 LIMIT = (1, 500)

@@ -1,13 +1,13 @@
 """The mesh over HTTP."""
 
-from agentbox.adapters.base import Page
-from agentbox.adapters.errors import NotFound
-from agentbox.api.call import Call
-from agentbox.api.reply import Reply
-from agentbox.mesh.errors import NotAdmitted, SessionEnded
-from agentbox.mesh.host import Host
-from agentbox.mesh.outbox import OutboxItems
-from agentbox.mesh.records import Beat, Leaving, Left, Registration, known
+from agentbox.adapters.runtime.adapter import Page
+from agentbox.api.http.call import Call
+from agentbox.api.http.reply import Reply
+from agentbox.contracts.mesh import Beat, Leaving, Left, Registration, known
+from agentbox.contracts.mesh_errors import NotAdmitted, SessionEnded
+from agentbox.core.slot_errors import NotFound
+from agentbox.mesh.host.host import Host
+from agentbox.mesh.outbox.outbox import OutboxItems
 
 LIMIT = (1, 500)
 DEFAULT_PAGE = 100

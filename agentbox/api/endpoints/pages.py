@@ -1,9 +1,9 @@
-"""Pages of agentbox.web over HTTP."""
+"""Pages of agentbox.api.pages over HTTP."""
 
-from agentbox.adapters.errors import NotFound
-from agentbox.api.call import Call
-from agentbox.api.reply import Reply
-from agentbox.web.pages import POLICY, page
+from agentbox.api.http.call import Call
+from agentbox.api.http.reply import Reply
+from agentbox.api.pages.pages import POLICY, page
+from agentbox.core.slot_errors import NotFound
 
 
 async def serve(call: Call) -> Reply:

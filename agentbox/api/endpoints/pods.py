@@ -5,16 +5,16 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from agentbox.adapters.context import current
-from agentbox.adapters.errors import BackendError, NotFound, PreconditionFailed, ValidationError, ValueTooLarge
-from agentbox.adapters.pods.contract import LIMIT, PodMeta, PodObject
-from agentbox.api.bindings import check_pod
-from agentbox.api.call import Call
-from agentbox.api.conditional import Span, changed_since_asked, http_date, not_modified, span_of
-from agentbox.api.containers import CONTAINER_LINKS, FORMS, OBJECT_LINKS
-from agentbox.api.headers import choose
-from agentbox.api.problems import UnsupportedMediaType, invalid
-from agentbox.api.reply import Answer, Pieces, Reply
+from agentbox.adapters.runtime.context import current
+from agentbox.api.auth.bindings import check_pod
+from agentbox.api.endpoints.containers import CONTAINER_LINKS, FORMS, OBJECT_LINKS
+from agentbox.api.http.call import Call
+from agentbox.api.http.reply import Answer, Pieces, Reply
+from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
+from agentbox.core.http.conditional import Span, changed_since_asked, http_date, not_modified, span_of
+from agentbox.core.http.headers import choose
+from agentbox.core.http.problems import UnsupportedMediaType, invalid
+from agentbox.core.slot_errors import BackendError, NotFound, PreconditionFailed, ValidationError, ValueTooLarge
 
 DEFAULT_PAGE = 100
 DEFAULT_TYPE = "application/octet-stream"

@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from agentbox import __version__, clock
-from agentbox.adapters.base import SLOTS
-from agentbox.adapters.registry import resolve
-from agentbox.api.call import Call
-from agentbox.api.exposition import expose
-from agentbox.api.reply import Reply
+from agentbox import __version__
+from agentbox.adapters.runtime.adapter import SLOTS
+from agentbox.adapters.runtime.registry import resolve
+from agentbox.api.http.call import Call
+from agentbox.api.http.reply import Reply
+from agentbox.api.metrics.exposition import expose
 from agentbox.api.services import Services
-from agentbox.probes.readiness import Verdict
+from agentbox.box.readiness.evaluator import Verdict
+from agentbox.core import clock
 
 NOTE = "for people; probes use /ready"
 

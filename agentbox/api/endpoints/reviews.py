@@ -1,9 +1,9 @@
 """Reviews over HTTP. Who runs the agents keeps their branches, and decides; this passes it on."""
 
-from agentbox.api.call import MAX_CURSOR, Call
-from agentbox.api.following import keeper
-from agentbox.api.reply import Reply
-from agentbox.api.review_records import CommitBody, Committed, Discarded, ReviewPage, Reviews
+from agentbox.api.background.following import keeper
+from agentbox.api.http.call import MAX_CURSOR, Call
+from agentbox.api.http.reply import Reply
+from agentbox.contracts.reviews import CommitBody, Committed, Discarded, ReviewPage, Reviews
 
 PAGE = 100
 MOST_ON_A_PAGE = 1_000

@@ -3,14 +3,14 @@
 import re
 from typing import Any
 
-from agentbox.adapters.errors import NotFound
-from agentbox.adapters.wire import to_wire
 from agentbox.api import states
-from agentbox.api.access import require
-from agentbox.api.call import Call
-from agentbox.api.problems import invalid
-from agentbox.api.reply import Reply
-from agentbox.api.state_records import ADOPTED, LEGACY, AdoptBody, State, States
+from agentbox.api.auth.access import require
+from agentbox.api.http.call import Call
+from agentbox.api.http.reply import Reply
+from agentbox.contracts.states import ADOPTED, LEGACY, AdoptBody, State, States
+from agentbox.core.http.problems import invalid
+from agentbox.core.records.wire import to_wire
+from agentbox.core.slot_errors import NotFound
 
 PAGE, LIMIT = 100, (1, 500)
 

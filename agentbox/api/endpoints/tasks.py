@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from agentbox.adapters.beads.contract import LIMIT
-from agentbox.api.access import require
-from agentbox.api.call import Call
-from agentbox.api.reply import EventStream, Reply
-from agentbox.api.tasks import TaskBody
+from agentbox.api.auth.access import require
+from agentbox.api.http.call import Call
+from agentbox.api.http.reply import EventStream, Reply
+from agentbox.contracts.beads import LIMIT
+from agentbox.contracts.tasks import TaskBody
 
 DEFAULT_PAGE = 100
 

@@ -1,8 +1,8 @@
 """Named tokens over HTTP. No answer but the one that makes a token holds its value."""
 
-from agentbox.api.call import Call
-from agentbox.api.reply import Reply
-from agentbox.api.tokens import NewToken, Token, Tokens
+from agentbox.api.auth.tokens import NewToken, Token, Tokens
+from agentbox.api.http.call import Call
+from agentbox.api.http.reply import Reply
 
 
 async def list_tokens(call: Call) -> Reply:

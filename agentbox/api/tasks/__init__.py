@@ -1,6 +1,3 @@
-"""Tasks: one run of a program, with a bead as its receipt."""
-
-from agentbox.api.tasks.records import TaskBody
-from agentbox.api.tasks.runner import Tasks
-
-__all__ = ["TaskBody", "Tasks"]
+"""Tasks: one run of a program, with a bead as its receipt. Everything that brings a task to its end
+goes in.
+"""

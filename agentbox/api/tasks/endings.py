@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import structlog
 
-from agentbox.adapters.errors import AdapterError
 from agentbox.api.tasks.spool import Entry
+from agentbox.core.slot_errors import AdapterError
 
 if TYPE_CHECKING:
-    from agentbox.adapters.container import Container
-    from agentbox.mesh.outbox import Outbox
+    from agentbox.adapters.runtime.slots import Container
+    from agentbox.mesh.outbox.outbox import Outbox
 
 Buffered: TypeAlias = tuple[Literal["close", "release"], dict[str, Any]]
 _log = structlog.get_logger()

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from agentbox.adapters.beads.contract import BeadFilter
-from agentbox.api.tasks.records import ref_of
 from agentbox.api.tasks.spool import Entry, Spool
+from agentbox.contracts.beads import BeadFilter
+from agentbox.contracts.tasks import ref_of
 
 if TYPE_CHECKING:
-    from agentbox.adapters.beads.contract import Beads, Status
+    from agentbox.contracts.beads import Beads, Status
 
 _PAGE = 500
 

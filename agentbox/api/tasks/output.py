@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from agentbox import clock
-from agentbox.adapters.errors import AdapterError, CursorExpired, NotFound
-from agentbox.adapters.orchestrator.contract import StreamItem
-from agentbox.api.reply import SentEvent
+from agentbox.api.http.reply import SentEvent
 from agentbox.api.tasks.run import RETRY_SECONDS, Run
 from agentbox.client.records import Task
+from agentbox.contracts.orchestrator import StreamItem
+from agentbox.core import clock
+from agentbox.core.slot_errors import AdapterError, CursorExpired, NotFound
 
 if TYPE_CHECKING:
-    from agentbox.adapters.container import Container
+    from agentbox.adapters.runtime.slots import Container
 
 _log = structlog.get_logger()
 

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
-from agentbox.adapters.context import calling, current
-from agentbox.adapters.errors import (
+from agentbox.adapters.runtime.context import calling, current
+from agentbox.api.tasks.endings import Buffered, Kept, Left, NotOurs, keep_result
+from agentbox.api.tasks.spool import Entry, Spool
+from agentbox.contracts.orchestrator import AgentHandle, AgentInfo, AgentSpec
+from agentbox.contracts.tasks import result_of, sentence_of
+from agentbox.core.slot_errors import (
     AdapterError,
     AlreadyClaimed,
     CursorExpired,
@@ -19,14 +23,10 @@ from agentbox.adapters.errors import (
     ValidationError,
     ValueTooLarge,
 )
-from agentbox.adapters.orchestrator.contract import AgentHandle, AgentInfo, AgentSpec
-from agentbox.api.tasks.endings import Buffered, Kept, Left, NotOurs, keep_result
-from agentbox.api.tasks.records import result_of, sentence_of
-from agentbox.api.tasks.spool import Entry, Spool
 
 if TYPE_CHECKING:
-    from agentbox.adapters.container import Container
-    from agentbox.mesh.outbox import Outbox
+    from agentbox.adapters.runtime.slots import Container
+    from agentbox.mesh.outbox.outbox import Outbox
 
 T = TypeVar("T")
 ASSIGNEE = "urn:agentbox:program:management-api"

@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agentbox.adapters.beads.contract import Bead, BeadFilter, BeadSpec
-from agentbox.adapters.context import calling, current
-from agentbox.adapters.errors import (
+from agentbox.adapters.runtime.context import calling, current
+from agentbox.api.tasks.orphans import remove_orphans
+from agentbox.api.tasks.output import Output
+from agentbox.api.tasks.run import Run
+from agentbox.api.tasks.spool import Entry, Spool
+from agentbox.client.records import Task
+from agentbox.contracts.beads import Bead, BeadFilter, BeadSpec
+from agentbox.contracts.tasks import TaskBody, check_body, data_of, ref_of, task_of
+from agentbox.core.background.tasks import tells_bug
+from agentbox.core.ids import new_trace_id, uuid7
+from agentbox.core.paths import Paths
+from agentbox.core.slot_errors import (
     AdapterError,
     AlreadyClaimed,
     BackendError,
@@ -18,21 +27,12 @@ from agentbox.adapters.errors import (
     disk_full,
     is_disk_full,
 )
-from agentbox.api.jobs import tells_bug
-from agentbox.api.tasks.orphans import remove_orphans
-from agentbox.api.tasks.output import Output
-from agentbox.api.tasks.records import TaskBody, check_body, data_of, ref_of, task_of
-from agentbox.api.tasks.run import Run
-from agentbox.api.tasks.spool import Entry, Spool
-from agentbox.client.records import Task
-from agentbox.ids import new_trace_id, uuid7
-from agentbox.mesh.instance import instance_of
+from agentbox.mesh.client.instance import instance_of
 from agentbox.plan.model import Plan
-from agentbox.settings import Paths
 
 if TYPE_CHECKING:
-    from agentbox.adapters.container import Container
-    from agentbox.mesh.outbox import Outbox
+    from agentbox.adapters.runtime.slots import Container
+    from agentbox.mesh.outbox.outbox import Outbox
 
 EPIC_KEY = "agentbox:tasks"
 AT_ONCE = 32

@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import structlog
 
-from agentbox.adapters.context import CallContext, Submission, current
-from agentbox.ids import new_trace_id
-from agentbox.supervision.files import replace_json, sync_folder
+from agentbox.adapters.runtime.context import CallContext, Submission, current
+from agentbox.core.files.atomic import replace_json, sync_folder
+from agentbox.core.ids import new_trace_id
 
 _log = structlog.get_logger()
 

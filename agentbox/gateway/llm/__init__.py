@@ -1,1 +1,3 @@
-"""The model gateway: the providers' own HTTP under `/llm/<provider>/`, with the box's key, allowed calls, budgets, a fair queue."""
+"""The model gateway: the providers' own HTTP with the box's key, allowed calls and budgets. What is
+special to a vendor goes into `vendors`.
+"""

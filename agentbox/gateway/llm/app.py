@@ -7,23 +7,23 @@ from typing import Any, Final
 
 import structlog
 
-from agentbox.gateway.authority import Authority, Refused
-from agentbox.gateway.llm.anthropic import ANTHROPIC
+from agentbox.core.records.plain import plain
+from agentbox.gateway.authorizer import Authority, Refused
 from agentbox.gateway.llm.config import LlmConfig
 from agentbox.gateway.llm.crowd import Crowd
 from agentbox.gateway.llm.exchange import Asked, Cut, Exchange, Line
 from agentbox.gateway.llm.gauges import Gauges
-from agentbox.gateway.llm.gemini import GEMINI
 from agentbox.gateway.llm.ledger import Ledger
-from agentbox.gateway.llm.openai import OPENAI
 from agentbox.gateway.llm.queue import FairQueue
 from agentbox.gateway.llm.request import SMALL, asked, bearer, mask, read_body, size_of
 from agentbox.gateway.llm.rights import may, may_any
 from agentbox.gateway.llm.room import Room
+from agentbox.gateway.llm.types import STATUS, Answer, Call, Kind
 from agentbox.gateway.llm.upstream import Upstream
-from agentbox.gateway.llm.words import STATUS, Answer, Call, Kind
-from agentbox.grants.standing import Standing
-from agentbox.plan.plain import plain
+from agentbox.gateway.llm.vendors.anthropic import ANTHROPIC
+from agentbox.gateway.llm.vendors.gemini import GEMINI
+from agentbox.gateway.llm.vendors.openai import OPENAI
+from agentbox.policy.rights.standing import Standing
 
 log = structlog.get_logger()
 

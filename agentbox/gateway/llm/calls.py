@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agentbox.gateway.llm.words import Call, objects
+from agentbox.gateway.llm.types import Call, objects
 
 
 @dataclass(frozen=True)

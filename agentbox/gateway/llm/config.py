@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from agentbox.manifest.patterns import globs
+from agentbox.box.supervision.secrets import read_secret
+from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY
-from agentbox.privacy import Guard, guard_of
-from agentbox.settings import Paths
-from agentbox.supervision.secrets import read_secret
+from agentbox.policy.patterns import globs
+from agentbox.policy.redaction.guard import Guard, guard_of
 
 # Where a kind is when `base_url` is "": the vendors' public endpoints, as their API references name them. What an SDK of
 # that kind appends to its base URL is appended to these too, so that OpenAI's ends in /v1 and the others do not.

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agentbox.grants.standing import Standing
+from agentbox.policy.rights.standing import Standing
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,17 @@ from typing import Any, Final
 
 import httpcore
 
+from agentbox.core.http.sse_relay import Events, told
 from agentbox.gateway.llm.config import Provider
 from agentbox.gateway.llm.crowd import Place
 from agentbox.gateway.llm.echo import Echo
-from agentbox.gateway.llm.events import Events, told
 from agentbox.gateway.llm.gauges import Gauges
 from agentbox.gateway.llm.ledger import Ledger
 from agentbox.gateway.llm.meter import Meter
 from agentbox.gateway.llm.queue import FairQueue
+from agentbox.gateway.llm.types import Answer, Call, Kind
 from agentbox.gateway.llm.upstream import Upstream, header
-from agentbox.gateway.llm.words import Answer, Call, Kind
-from agentbox.grants.standing import Standing
+from agentbox.policy.rights.standing import Standing
 
 LARGEST: Final = 32 << 20  # bytes of an answer that is no stream
 STALLED_SECONDS: Final = 30.0  # in which an agent must have taken something of its answer: its slot is wanted by others

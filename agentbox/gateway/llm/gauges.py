@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import structlog
 
-from agentbox.supervision.files import replace_json
+from agentbox.core.files.atomic import replace_json
 
 log = structlog.get_logger()
 TOLD_SECONDS: Final = 1.0

@@ -16,11 +16,11 @@ from typing import Final
 import apsw
 import structlog
 
-from agentbox.adapters.errors import AdapterError
-from agentbox.adapters.sqlite import Database, rows
-from agentbox.gateway.llm.words import Answer
-from agentbox.grants.spent import Spent, line_of
-from agentbox.grants.standing import Budget, Standing
+from agentbox.core.slot_errors import AdapterError
+from agentbox.core.storage.sqlite import Database, rows
+from agentbox.gateway.llm.types import Answer
+from agentbox.policy.rights.spent import Spent, line_of
+from agentbox.policy.rights.standing import Budget, Standing
 
 DEFAULT_OUTPUT: Final = 16_384  # tokens of one answer where the request sets no cap: no current model refuses it
 LEAST_OUTPUT: Final = 16  # the smallest cap that every kind takes

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from agentbox.errors import AgentboxError
+from agentbox.box.supervision import applied
+from agentbox.box.supervision.boot_record import load_plan
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import Paths
 from agentbox.gateway.llm.config import LlmConfig
-from agentbox.settings import Paths
-from agentbox.supervision import applied
-from agentbox.supervision.boot_record import load_plan
 
 if TYPE_CHECKING:
     from agentbox.gateway.llm.app import LlmApp

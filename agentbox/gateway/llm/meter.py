@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agentbox.gateway.llm.words import Usage
+from agentbox.gateway.llm.types import Usage
 
 _TEXT: Final = 3  # bytes of a text that are one token, at least: English has 4 to 5, code 3 to 4
 _DATA: Final = 32  # bytes of an image or document in base64 that are one token, at least

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from agentbox.gateway.llm.crowd import Crowd, Place
-from agentbox.gateway.llm.words import Answer
+from agentbox.gateway.llm.types import Answer
 
 QUANTUM: Final = 4096  # tokens that a flow of weight 1 may use a round
 WAITING: Final = 32  # calls of one agent that may wait at a provider

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from agentbox.gateway.authority import Authority, Refused
+from agentbox.gateway.agent_api.approvals_required import waits
+from agentbox.gateway.authorizer import Authority, Refused
 from agentbox.gateway.llm.config import Provider
 from agentbox.gateway.llm.exchange import Asked
 from agentbox.gateway.llm.gauges import Gauges
 from agentbox.gateway.llm.meter import estimate
 from agentbox.gateway.llm.rights import may, may_any
-from agentbox.gateway.llm.words import Answer, Call, Kind
-from agentbox.gateway.waiting import waits
-from agentbox.grants.standing import Standing
-from agentbox.privacy import Guard, Rejected
+from agentbox.gateway.llm.types import Answer, Call, Kind
+from agentbox.policy.redaction.guard import Guard, Rejected
+from agentbox.policy.rights.standing import Standing
 
 LARGEST: Final = 16 << 20  # bytes of a request
 PARTS: Final = 500_000  # members and items: each takes up to a hundred times its bytes once it is read

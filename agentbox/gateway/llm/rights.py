@@ -1,9 +1,9 @@
 """What an agent may ask of a provider, as far as no use is taken."""
 
 from agentbox.gateway.llm.config import Provider
-from agentbox.grants.rights import allowing
-from agentbox.grants.standing import Standing
-from agentbox.manifest.patterns import NamePattern
+from agentbox.policy.patterns.names import NamePattern
+from agentbox.policy.rights.rights import allowing
+from agentbox.policy.rights.standing import Standing
 
 
 def may(who: Standing, provider: Provider, model: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from agentbox.gateway.llm.words import Answer
+from agentbox.gateway.llm.types import Answer
 
 OF_ONE: Final = 32 << 20  # bytes of requests that one agent may have under way
 OF_ALL: Final = 128 << 20  # of all agents together

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import httpcore
 
+from agentbox.core.trimmed_imports import search_once
 from agentbox.gateway.llm.config import Provider
 from agentbox.gateway.llm.gauges import Gauges
-from agentbox.gateway.llm.words import Answer
-from agentbox.trimmed_imports import search_once
+from agentbox.gateway.llm.types import Answer
 
 search_once("sniffio")  # httpcore asks for it at each call, 0.2 ms each where it is not there
 

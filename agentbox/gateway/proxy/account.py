@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from agentbox.gateway.proxy.answers import Sorry
-from agentbox.gateway.proxy.reach import Reach
+from agentbox.gateway.proxy.egress_config import Reach
+from agentbox.gateway.proxy.refusals import Sorry
 from agentbox.gateway.proxy.spent import Spent
-from agentbox.grants.standing import Standing
+from agentbox.policy.rights.standing import Standing
 
 
 class Account:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 from agentbox.gateway.proxy.target import Target
-from agentbox.manifest.patterns.hosts import HostPattern
-from agentbox.manifest.patterns.refused import CARRIERS, is_isatap, is_refused
+from agentbox.policy.patterns.hosts import HostPattern
+from agentbox.policy.patterns.refused import CARRIERS, is_isatap, is_refused
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 
 from agentbox.gateway.proxy.addresses import Address
-from agentbox.gateway.proxy.answers import Sorry
-from agentbox.gateway.proxy.reach import Reach
+from agentbox.gateway.proxy.egress_config import Reach
+from agentbox.gateway.proxy.refusals import Sorry
 from agentbox.gateway.proxy.resolve import Resolver, addresses
 from agentbox.gateway.proxy.target import Target
 from agentbox.gateway.proxy.wire import Wire

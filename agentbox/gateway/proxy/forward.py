@@ -6,8 +6,8 @@ from typing import Final
 
 import h11
 
-from agentbox.gateway.proxy.answers import Sorry
-from agentbox.gateway.proxy.head import MAX_HEAD, back, onward
+from agentbox.gateway.proxy.http_head import MAX_HEAD, back, onward
+from agentbox.gateway.proxy.refusals import Sorry
 from agentbox.gateway.proxy.target import Target
 from agentbox.gateway.proxy.wire import Wire
 

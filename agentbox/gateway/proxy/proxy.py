@@ -3,10 +3,10 @@
 import asyncio
 from typing import Final
 
-from agentbox.gateway.authority import Authority
+from agentbox.gateway.authorizer import Authority
 from agentbox.gateway.config import GatewayConfig
 from agentbox.gateway.proxy.account import Accounts
-from agentbox.gateway.proxy.reach import Reach
+from agentbox.gateway.proxy.egress_config import Reach
 from agentbox.gateway.proxy.resolve import Resolver, system_resolver
 from agentbox.gateway.proxy.session import Session
 from agentbox.gateway.proxy.spent import Spent

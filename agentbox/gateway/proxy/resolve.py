@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from agentbox.gateway.proxy.addresses import Address, exempt, kind, plain
-from agentbox.gateway.proxy.answers import Sorry
+from agentbox.gateway.proxy.refusals import Sorry
 from agentbox.gateway.proxy.target import Target
-from agentbox.manifest.patterns.hosts import HostPattern
+from agentbox.policy.patterns.hosts import HostPattern
 
 Resolver = Callable[[str], Awaitable[Sequence[str]]]
 """Addresses of a name, best first. Raises OSError (socket.gaierror) when there are none."""

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import h11
 
-from agentbox.gateway.authority import Refused
+from agentbox.gateway.agent_api.approvals_required import waits
+from agentbox.gateway.authorizer import Refused
 from agentbox.gateway.proxy.account import Account
-from agentbox.gateway.proxy.answers import Sorry, response
 from agentbox.gateway.proxy.dial import dial
 from agentbox.gateway.proxy.forward import Forward
-from agentbox.gateway.proxy.head import MAX_HEAD, judge
+from agentbox.gateway.proxy.http_head import MAX_HEAD, judge
+from agentbox.gateway.proxy.refusals import Sorry, response
 from agentbox.gateway.proxy.target import Target, of_connect, of_url
 from agentbox.gateway.proxy.tunnel import tunnel
 from agentbox.gateway.proxy.wire import Wire
-from agentbox.gateway.waiting import waits
-from agentbox.grants.standing import Standing
+from agentbox.policy.rights.standing import Standing
 
 if TYPE_CHECKING:
     from agentbox.gateway.proxy.proxy import Proxy

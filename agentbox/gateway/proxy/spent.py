@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from agentbox.supervision.files import read_json, replace_json
+from agentbox.core.files.atomic import read_json, replace_json
 
 log = structlog.get_logger()
 _HOUR: Final = 3600

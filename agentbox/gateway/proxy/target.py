@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from agentbox.gateway.proxy.answers import Sorry
-from agentbox.manifest.patterns.hosts import split_address
+from agentbox.gateway.proxy.refusals import Sorry
+from agentbox.policy.patterns.hosts import split_address
 
 _PORT: Final = re.compile(r":([0-9]{1,5})")
 _NUMERIC: Final = re.compile(r"([0-9]+|0x[0-9a-f]*)")  # a last label that resolvers read as an address

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agentbox.adapters.beads.contract import Beads, BeadSpec
+from agentbox.contracts.beads import Beads, BeadSpec
 from agentbox.testing.contracts.beads_claims import ClaimClauses
 from agentbox.testing.contracts.beads_common import LEASE, spec
 from agentbox.testing.contracts.beads_graph import GraphClauses

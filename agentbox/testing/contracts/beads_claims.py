@@ -4,8 +4,8 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
-from agentbox.adapters.context import CallContext, calling
-from agentbox.adapters.errors import AlreadyClaimed, InvalidTransition, LeaseLost, ValidationError
+from agentbox.adapters.runtime.context import CallContext, calling
+from agentbox.core.slot_errors import AlreadyClaimed, InvalidTransition, LeaseLost, ValidationError
 from agentbox.testing.contracts.beads_common import EXPIRY, LEASE, a_task, epic_with, lease, ready_ids, spec
 from agentbox.testing.contracts.common import refused
 

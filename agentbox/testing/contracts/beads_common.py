@@ -3,7 +3,7 @@
 import uuid
 from typing import Any
 
-from agentbox.adapters.beads.contract import Bead, BeadSpec
+from agentbox.contracts.beads import Bead, BeadSpec
 
 LEASE = "5f1c2a3b-0000-4000-8000-000000000001"
 EXPIRY = 61  # seconds: one more than the lease that a claim gets when it names none

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from agentbox.adapters.beads.contract import BeadFilter
-from agentbox.adapters.errors import CycleRefused, InvalidTransition, NotFound, ValidationError
+from agentbox.contracts.beads import BeadFilter
+from agentbox.core.slot_errors import CycleRefused, InvalidTransition, NotFound, ValidationError
 from agentbox.testing.contracts.beads_common import LEASE, epic_with, lease, ready_ids, spec
 from agentbox.testing.contracts.common import refused
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.beads.contract import BeadFilter
-from agentbox.adapters.errors import ValidationError
-from agentbox.clock import to_wire
+from agentbox.contracts.beads import BeadFilter
+from agentbox.core.clock import to_wire
+from agentbox.core.slot_errors import ValidationError
 from agentbox.testing.contracts.beads_common import LEASE, epic_with, ready_ids, spec
 from agentbox.testing.contracts.common import refused
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.beads.contract import BeadFilter
-from agentbox.adapters.errors import InvalidTransition, NotFound, ValidationError, ValueTooLarge
+from agentbox.contracts.beads import BeadFilter
+from agentbox.core.slot_errors import InvalidTransition, NotFound, ValidationError, ValueTooLarge
 from agentbox.testing.contracts.beads_common import LEASE, a_task, epic_with, lease, spec
 from agentbox.testing.contracts.common import refused
 

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from agentbox.adapters.errors import ERRORS, AdapterError, SlotUnavailable, from_problem
-from agentbox.adapters.wire import Record
+from agentbox.core.records.wire import Record
+from agentbox.core.slot_errors import ERRORS, AdapterError, SlotUnavailable, from_problem
 from agentbox.testing.until import until
 
 SEMVER = re.compile(r"\d+\.\d+\.\d+")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agentbox.adapters.events.contract import Events, NewEvent
+from agentbox.contracts.events import Events, NewEvent
 from agentbox.testing.contracts.common import CommonContract
 from agentbox.testing.contracts.events_append import AppendClauses
 from agentbox.testing.contracts.events_common import new

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import rfc8785
 
-from agentbox.adapters.context import CallContext, calling
-from agentbox.adapters.errors import ValidationError, ValueTooLarge
-from agentbox.adapters.events.contract import GENESIS, Event
+from agentbox.adapters.runtime.context import CallContext, calling
+from agentbox.contracts.events import GENESIS, Event
+from agentbox.core.slot_errors import ValidationError, ValueTooLarge
 from agentbox.testing.contracts.common import refused
 from agentbox.testing.contracts.events_common import everything, fill, new
 

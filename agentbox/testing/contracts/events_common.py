@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from agentbox.adapters.events.contract import Event, NewEvent
+from agentbox.contracts.events import Event, NewEvent
 
 
 def new(type: str = "test.thing", **members: Any) -> NewEvent:

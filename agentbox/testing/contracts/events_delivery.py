@@ -4,8 +4,8 @@ import asyncio
 import time
 from typing import Any
 
-from agentbox.adapters.events.contract import Delivery, Event
-from agentbox.client.aio import AsyncBoxClient
+from agentbox.client.async_client.client import AsyncBoxClient
+from agentbox.contracts.events import Delivery, Event
 
 
 async def delivered(adapter: Any, *, seconds: float = 30.0) -> Delivery:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.errors import CursorExpired, IntegrityError, QuotaExceeded, SlotUnavailable
-from agentbox.adapters.events.prune import prune
-from agentbox.adapters.events.segments import segment_files
-from agentbox.adapters.events.verify import verify
+from agentbox.adapters.events.journal.prune import prune
+from agentbox.adapters.events.journal.segments import segment_files
+from agentbox.adapters.events.journal.verify import verify
+from agentbox.core.slot_errors import CursorExpired, IntegrityError, QuotaExceeded, SlotUnavailable
 from agentbox.testing.contracts.common import refused
 from agentbox.testing.contracts.events_common import edit, everything, fill, new, three_days
 

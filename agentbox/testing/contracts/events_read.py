@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from agentbox.adapters.errors import SlotUnavailable, ValidationError
-from agentbox.adapters.events.contract import Event, EventFilter
+from agentbox.contracts.events import Event, EventFilter
+from agentbox.core.slot_errors import SlotUnavailable, ValidationError
 from agentbox.testing.contracts.common import refused
 from agentbox.testing.contracts.events_common import fill, new
 from agentbox.testing.until import until

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import rfc8785
 
-from agentbox.adapters.errors import AlteredRecord, OriginConflict, ValidationError
-from agentbox.adapters.events.contract import GENESIS, Event, Origin, Received
+from agentbox.contracts.events import GENESIS, Event, Origin, Received
+from agentbox.core.slot_errors import AlteredRecord, OriginConflict, ValidationError
 from agentbox.testing.contracts.common import refused
 from agentbox.testing.contracts.events_common import fill, new, written_by_callers
 

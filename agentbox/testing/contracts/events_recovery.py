@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.errors import IntegrityError
-from agentbox.adapters.events.segments import segment_files
+from agentbox.adapters.events.journal.segments import segment_files
+from agentbox.core.slot_errors import IntegrityError
 from agentbox.testing.contracts.events_common import edit, everything, fill, new, three_days
 
 

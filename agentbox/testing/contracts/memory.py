@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agentbox.adapters.memory.contract import Memory
+from agentbox.contracts.memory import Memory
 from agentbox.testing.contracts.common import CommonContract
 from agentbox.testing.contracts.memory_common import ENTRIES, SIZE
 from agentbox.testing.contracts.memory_entries import EntryClauses

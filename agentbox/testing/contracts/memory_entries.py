@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.errors import QuotaExceeded, ValidationError, ValueTooLarge
+from agentbox.core.slot_errors import QuotaExceeded, ValidationError, ValueTooLarge
 from agentbox.testing.contracts.common import refused
 from agentbox.testing.contracts.memory_common import ENTRIES, SIZE, keys_found, keys_of
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.errors import ValidationError
+from agentbox.core.slot_errors import ValidationError
 from agentbox.testing.contracts.common import refused
 from agentbox.testing.contracts.memory_common import keys_found, keys_of
 

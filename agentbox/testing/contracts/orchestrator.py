@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from agentbox.adapters.errors import SlotUnavailable, ValidationError
-from agentbox.adapters.orchestrator.contract import AgentFilter, AgentHandle, Orchestrator
+from agentbox.contracts.orchestrator import AgentFilter, AgentHandle, Orchestrator
+from agentbox.core.slot_errors import SlotUnavailable, ValidationError
 from agentbox.testing.contracts.common import CommonContract, refused
 from agentbox.testing.contracts.orchestrator_lab import items, new_id, shell, spec
 from agentbox.testing.contracts.orchestrator_life import LifeClauses

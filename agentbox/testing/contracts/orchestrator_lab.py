@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentbox.adapters.orchestrator.contract import AgentHandle, AgentSpec, Limits, Orchestrator, StreamItem
-from agentbox.adapters.orchestrator.record import RecordLine
-from agentbox.ids import uuid7
-from agentbox.sandbox import tree
+from agentbox.contracts.agent_host.record import RecordLine
+from agentbox.contracts.orchestrator import AgentHandle, AgentSpec, Limits, Orchestrator, StreamItem
+from agentbox.core.ids import uuid7
+from agentbox.sandbox.launcher import tree
 from agentbox.testing.until import pause
 
 FOREVER = ("sleep", "100000")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters import context
-from agentbox.adapters.errors import InvalidTransition, NotFound, QuotaExceeded, StaleHandle, ValidationError
-from agentbox.adapters.orchestrator.contract import Orchestrator
-from agentbox.sandbox import tree
+from agentbox.adapters.runtime import context
+from agentbox.contracts.orchestrator import Orchestrator
+from agentbox.core.slot_errors import InvalidTransition, NotFound, QuotaExceeded, StaleHandle, ValidationError
+from agentbox.sandbox.launcher import tree
 from agentbox.testing.contracts.common import refused
 from agentbox.testing.contracts.orchestrator_lab import (
     FOREVER,

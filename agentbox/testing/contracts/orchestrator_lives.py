@@ -4,8 +4,8 @@ import asyncio
 import os
 from pathlib import Path
 
-from agentbox.adapters.orchestrator.contract import Orchestrator
-from agentbox.sandbox import tree
+from agentbox.contracts.orchestrator import Orchestrator
+from agentbox.sandbox.launcher import tree
 from agentbox.testing.contracts.orchestrator_lab import FOREVER, Lab, items, new_id, spec, until_async
 from agentbox.testing.until import until
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters import context
-from agentbox.adapters.errors import InvalidTransition, NotFound, SpawnError, StaleHandle, ValidationError
-from agentbox.adapters.orchestrator.contract import AgentHandle, Orchestrator
+from agentbox.adapters.runtime import context
+from agentbox.contracts.orchestrator import AgentHandle, Orchestrator
+from agentbox.core.slot_errors import InvalidTransition, NotFound, SpawnError, StaleHandle, ValidationError
 from agentbox.testing.contracts.orchestrator_lab import (
     FOREVER,
     Lab,

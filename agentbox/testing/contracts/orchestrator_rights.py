@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from agentbox.adapters.errors import NotFound
-from agentbox.adapters.orchestrator.contract import AgentInfo, Orchestrator
+from agentbox.contracts.orchestrator import AgentInfo, Orchestrator
+from agentbox.core.slot_errors import NotFound
 from agentbox.testing.contracts.common import refused
 from agentbox.testing.contracts.orchestrator_lab import FOREVER, ended, new_id, spec
 

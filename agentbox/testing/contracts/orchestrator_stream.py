@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from agentbox.adapters import context
-from agentbox.adapters.errors import CursorExpired, InvalidTransition, NotFound, QuotaExceeded, ValidationError
-from agentbox.adapters.orchestrator.contract import Orchestrator
+from agentbox.adapters.runtime import context
+from agentbox.contracts.orchestrator import Orchestrator
+from agentbox.core.slot_errors import CursorExpired, InvalidTransition, NotFound, QuotaExceeded, ValidationError
 from agentbox.testing.contracts.orchestrator_lab import (
     FOREVER,
     Lab,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agentbox.adapters.pods.contract import Pods
+from agentbox.contracts.pods import Pods
 from agentbox.testing.contracts.common import CommonContract
 from agentbox.testing.contracts.pods_common import JSON
 from agentbox.testing.contracts.pods_containers import ContainerClauses

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from agentbox.adapters.errors import ContainerNotEmpty, NotFound, ValidationError
 from agentbox.adapters.pods.paths import MAX_SEGMENT
+from agentbox.core.slot_errors import ContainerNotEmpty, NotFound, ValidationError
 from agentbox.testing.contracts.common import refused
 from agentbox.testing.contracts.pods_common import body_of, descriptors, paths_of, pieces
 from agentbox.testing.until import until

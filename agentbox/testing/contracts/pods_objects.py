@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from agentbox.adapters.errors import (
+from agentbox.core.slot_errors import (
     NotFound,
     PatchFailed,
     PreconditionFailed,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 from agentbox.testing.api_box import TOKEN, ApiBox
 
 HERE = Path(__file__).parent

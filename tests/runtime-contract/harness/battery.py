@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentbox.attack.catalogue import LINES
-from agentbox.attack.line import Line
-from agentbox.doctor.attacking import attack, facts_of
-from agentbox.doctor.row import Row
-from agentbox.settings import CHECKOUT, Paths
+from agentbox.core.paths import CHECKOUT, Paths
+from agentbox.host.doctor.attacking import attack, facts_of
+from agentbox.host.doctor.row import Row
+from agentbox.sandbox.attacks.catalogue import LINES
+from agentbox.sandbox.attacks.line import Line
 from harness.agents import client_of
 from harness.box import MANIFEST, PYTHON
 from harness.container import DockerBox

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 BENCH = CHECKOUT / "bench"
 KEPT = CHECKOUT / "build" / "runtime-contract"  # raw numbers of this suite; `bench/results` holds those of real runs

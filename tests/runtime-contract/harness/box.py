@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentbox.engine.state import BoxState
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.engines.state import BoxState
 from agentbox.plan.model import Plan
-from agentbox.settings import CHECKOUT
 from harness.waiting import wait_for
 
 NAME = "agentbox-rc"
@@ -32,7 +32,7 @@ PYTHON = "/opt/agentbox/venv/bin/python"
 SENTINEL = "/run/agentbox/bootstrap.done"
 _RUNS_SECONDS = 0.5
 _SUPERVISOR = (
-    "import sys; from agentbox.settings import Paths; from agentbox.supervision.rpc import SupervisorClient;"
+    "import sys; from agentbox.core.paths import Paths; from agentbox.box.supervision.rpc import SupervisorClient;"
     "client = SupervisorClient(Paths.of_this_process());"
 )
 

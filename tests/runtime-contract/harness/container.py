@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agentbox.engine.base import Start
-from agentbox.engine.compose import FILE, program, write_folder
-from agentbox.engine.state import BoxRecord
-from agentbox.render.options import IMAGE_VARIABLE
+from agentbox.host.engines.base import Start
+from agentbox.host.engines.docker.compose import FILE, program, write_folder
+from agentbox.host.engines.state import BoxRecord
+from agentbox.plan.render.options import IMAGE_VARIABLE
 from harness.box import API_PORT, NAME, Box, Options, Ran
 from harness.images import Images
 from harness.overlay import baked, lay_over

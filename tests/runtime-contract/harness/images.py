@@ -15,11 +15,12 @@ from pathlib import Path
 
 import locked_packages
 
-from agentbox.engine.docker import Docker
-from agentbox.engine.dockercall import docker
-from agentbox.image import BuildResult, build
-from agentbox.progress import NullProgress
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.core.progress import NullProgress
+from agentbox.host.engines.docker.docker import Docker
+from agentbox.host.engines.docker.docker_cli import docker
+from agentbox.host.image.archive import BuildResult
+from agentbox.host.image.nixbuild import build
 from harness.box import MANIFEST
 from harness.overlay import BOX, Records
 

@@ -14,11 +14,12 @@ import kubernetes_validate
 import yaml
 from npm_tools import npm_tool
 
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.rendered_grants import READERS, of_plan, unexcused
 from agentbox.plan.model import Plan
-from agentbox.render.grants import READERS, of_plan, unexcused
-from agentbox.render.kubernetes import KUBERNETES_FILE, violations
-from agentbox.render.prometheus import CONFIG_FILE, RULES_FILE
-from agentbox.settings import CHECKOUT
+from agentbox.plan.render.kubernetes.objects import KUBERNETES_FILE
+from agentbox.plan.render.kubernetes.security import violations
+from agentbox.plan.render.prometheus import CONFIG_FILE, RULES_FILE
 
 COMPOSE = "docker-compose.yml"
 _SCHEMA = CHECKOUT / "tests/data/compose-spec.json"

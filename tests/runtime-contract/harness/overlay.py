@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from agentbox.core.paths import CHECKOUT, Paths
 from agentbox.plan.model import Plan
-from agentbox.render import config_layer
-from agentbox.settings import CHECKOUT, Paths
+from agentbox.plan.render.files import config_layer
 
 BOX = Paths()
 SITE = "/opt/agentbox/venv/lib/python3.13/site-packages"

@@ -1,12 +1,12 @@
 """The plan that a manifest's text means here, through the product's own path."""
 
-from agentbox.features import load_features
-from agentbox.lock import host_system
-from agentbox.lockfile import read
-from agentbox.manifest import parse
-from agentbox.plan import make_plan
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.packages.wanted import host_system
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.load import parse
+from agentbox.plan.build import make_plan
+from agentbox.plan.lockfile.reader import read
 from agentbox.plan.model import Plan
-from agentbox.settings import CHECKOUT
 
 
 def plan_of(text: str, *, test_hooks: bool = False) -> Plan:

@@ -17,12 +17,12 @@ from typing import Any
 
 import yaml
 
-from agentbox.image import BuildResult
+from agentbox.host.image.archive import BuildResult
 from agentbox.plan.merge import GID
 from agentbox.plan.model import Plan
-from agentbox.render.kubernetes import kubernetes
-from agentbox.render.options import Options
-from agentbox.render.seccomp import seccomp_text
+from agentbox.plan.render.kubernetes.objects import kubernetes
+from agentbox.plan.render.options import Options
+from agentbox.plan.render.seccomp import seccomp_text
 from harness.box import NAME, Ran
 from harness.waiting import wait_for
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from agentbox.engine.base import Start
-from agentbox.engine.daemon import start_ticks
-from agentbox.engine.identity import become_box_user
-from agentbox.engine.members import members
-from agentbox.engine.process import Process, boot, lay_out
-from agentbox.engine.state import BoxRecord
-from agentbox.settings import PREFIX_VARIABLE, Paths
+from agentbox.core.paths import PREFIX_VARIABLE, Paths
+from agentbox.host.engines.base import Start
+from agentbox.host.engines.docker.daemon import start_ticks
+from agentbox.host.engines.process.identity import become_box_user
+from agentbox.host.engines.process.members import members
+from agentbox.host.engines.process.process import Process, boot, lay_out
+from agentbox.host.engines.state import BoxRecord
 from harness.box import API_PORT, NAME, Box, Options, Ran
 from harness.plans import plan_of
 from harness.waiting import wait_for

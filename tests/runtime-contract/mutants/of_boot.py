@@ -32,41 +32,43 @@ LONGER = 6  # than a whole boot takes on a busy machine
 SLOWER_SLOT = {"AGENTBOX_TEST_DELAY_SLOT": f"orchestrator:{LONGER}"}
 
 CALLS_GIT = module(
-    "agentbox.boot.steps.p4_workspace",
+    "agentbox.box.boot.steps.p4_workspace",
     "    context.paths.screenshots.mkdir(exist_ok=True)\n",
     "    context.paths.screenshots.mkdir(exist_ok=True)\n    __import__('subprocess').run(['/usr/bin/git', 'init'])\n",
 )
-ROOT_IS_FINE = module("agentbox.probes.posture.drift", "if found[control] != expected[control]", "if False")
-MISSING_IS_FINE = module("agentbox.boot.steps.p5_artifacts", "    if required:\n", "    if not results:\n")
+ROOT_IS_FINE = module("agentbox.box.posture.drift", "if found[control] != expected[control]", "if False")
+MISSING_IS_FINE = module("agentbox.box.boot.steps.p5_artifacts", "    if required:\n", "    if not results:\n")
 EVERY_PATH_IS_FINE = module(
-    "agentbox.probes.path_probe", "path = located(paths, probe.path)\n", "path = located(paths, '/usr/bin/bash')\n"
+    "agentbox.box.probes.path_probe", "path = located(paths, probe.path)\n", "path = located(paths, '/usr/bin/bash')\n"
 )
 ALWAYS_READY = module("agentbox.api.endpoints.probes", "    if verdict.ready:\n", "    if True:\n")
 NOTIFIES_EARLY = module("agentbox.api.server", "(lambda: _notify(services))", "(_notify(services) or (lambda: None))")
 CHECKS_PASS = module(
-    "agentbox.probes.readiness", "await _checked(requirement)\n", "await _checked(requirement) and ()\n"
+    "agentbox.box.readiness.evaluator", "await _checked(requirement)\n", "await _checked(requirement) and ()\n"
 )
 EMPTY_SET_IS_FINE = module(
-    "agentbox.boot.seal",
+    "agentbox.box.seal.main",
     "    if not plan.required_programs:\n",
     "    if not plan.required_programs:\n        return plan.programs[1:2]\n    if not plan.required_programs:\n",
 )
-SLEEPS_INSTEAD = module("agentbox.boot.seal", "running = watch.until_ready()", "running = [time.sleep(2.5)][:0]")
+SLEEPS_INSTEAD = module("agentbox.box.seal.main", "running = watch.until_ready()", "running = [time.sleep(2.5)][:0]")
 WRITES_IN_PLACE = module(
-    "agentbox.supervision.sentinel",
+    "agentbox.box.supervision.sentinel",
     'part = paths.sentinel.with_name(f"{paths.sentinel.name}.{os.getpid()}")',
     "part = paths.sentinel",
 )
 
-UNCONFINED = module("agentbox.agents.admission", "confinement=confinement_of(", "confinement=None and confinement_of(")
+UNCONFINED = module(
+    "agentbox.agents.admission.admission", "confinement=confinement_of(", "confinement=None and confinement_of("
+)
 
 WAITS_FOR_A_FLOOD = module(
-    "agentbox.agents.pump",
+    "agentbox.agents.runs.pump",
     "            self._loop.remove_reader(self._fd)\n            self._pause = self._loop.call_later(wait, self._paid)\n",
     "            __import__('time').sleep(max(wait, 0.15))\n",
 )
 LOOKS_ONCE = module(
-    "agentbox.api.drift",
+    "agentbox.api.background.drift",
     "        while True:\n            await self.look()\n",
     "        await self.look()\n        while True:\n",
 )

@@ -7,8 +7,8 @@ import pytest
 from goldens import HERE, given
 from harness.judges import JUDGES
 
-from agentbox.render.files import write
-from agentbox.render.targets import ALL, render
+from agentbox.plan.render.files import write
+from agentbox.plan.render.targets import ALL, render
 from mutants.of_text import MUTANTS, TextMutant
 
 CASE = HERE / "default"

@@ -4,12 +4,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agentbox.adapters.base import SLOTS, Deps, SlotConfig
-from agentbox.adapters.container import Container
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.timing import Timing
-from agentbox.privacy import guard_of
-from agentbox.settings import Paths
+from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.adapters.runtime.slots import Container
+from agentbox.adapters.runtime.timing import Timing
+from agentbox.core.paths import Paths
+from agentbox.policy.redaction.guard import guard_of
 
 # Seconds; the checks come fast, while opening and health keep times that a busy machine holds.
 FAST = Timing(

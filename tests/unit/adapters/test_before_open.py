@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from agentbox.adapters.errors import SlotUnavailable
-from agentbox.api.hooked_slots import hooked
-from agentbox.supervision.hooks import Hooks
+from agentbox.api.background.test_hooks import hooked
+from agentbox.box.supervision.hooks import Hooks
+from agentbox.core.slot_errors import SlotUnavailable
 from agentbox.testing.until import until
 
 

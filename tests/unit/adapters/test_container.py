@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.adapters.container import CannotStart
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterDisabled, SlotUnavailable, UnknownAdapterImpl
+from agentbox.adapters.runtime.slots import CannotStart
+from agentbox.core.deadline import Deadline
+from agentbox.core.slot_errors import AdapterDisabled, SlotUnavailable, UnknownAdapterImpl
 from agentbox.testing.contracts.beads_common import spec
 from agentbox.testing.contracts.events_common import everything, new
 from agentbox.testing.local_store import LocalStore

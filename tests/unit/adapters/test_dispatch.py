@@ -5,11 +5,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from agentbox.adapters.context import CallContext, calling
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import AdapterDisabled, AdapterTimeout, NotFound, SlotUnavailable, ValidationError
-from agentbox.adapters.methods import METHODS
-from agentbox.adapters.orchestrator.contract import AgentSpec
+from agentbox.adapters.runtime.context import CallContext, calling
+from agentbox.contracts.methods import METHODS
+from agentbox.contracts.orchestrator import AgentSpec
+from agentbox.core.deadline import Deadline
+from agentbox.core.slot_errors import AdapterDisabled, AdapterTimeout, NotFound, SlotUnavailable, ValidationError
 from agentbox.testing.contracts.beads_common import LEASE, a_task, spec
 from agentbox.testing.contracts.events_common import everything, new
 from agentbox.testing.until import until

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agentbox.adapters import errors
-from agentbox.adapters.errors import ERRORS, AdapterError, from_problem
+from agentbox.core import slot_errors
+from agentbox.core.slot_errors import ERRORS, AdapterError, from_problem
 
 # The status of each code, and whether a retry may help.
 TABLE = {
@@ -40,15 +40,15 @@ def test_wrong_members_are_a_bug():
     """None missing, none more."""
     for members in ({}, {"resource": "x"}, {"resource": "x", "id": "y", "more": 1}):
         with pytest.raises(TypeError):
-            errors.NotFound("x", **members)
+            slot_errors.NotFound("x", **members)
 
 
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (401, errors.PermissionDenied), (403, errors.PermissionDenied), (404, errors.NotFound),
-        (409, errors.InvalidTransition), (412, errors.PreconditionFailed), (413, errors.ValueTooLarge),
-        (429, errors.RateLimited), (503, errors.SlotUnavailable), (500, errors.BackendError), (418, errors.BackendError),
+        (401, slot_errors.PermissionDenied), (403, slot_errors.PermissionDenied), (404, slot_errors.NotFound),
+        (409, slot_errors.InvalidTransition), (412, slot_errors.PreconditionFailed), (413, slot_errors.ValueTooLarge),
+        (429, slot_errors.RateLimited), (503, slot_errors.SlotUnavailable), (500, slot_errors.BackendError), (418, slot_errors.BackendError),
     ],
 )  # fmt: skip
 def test_a_body_without_a_code_maps_by_status(status, kind):

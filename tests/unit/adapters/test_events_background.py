@@ -3,9 +3,9 @@
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.errors import IntegrityError
-from agentbox.adapters.events import recovery
-from agentbox.adapters.events.segments import segment_files
+from agentbox.adapters.events.journal import recovery
+from agentbox.adapters.events.journal.segments import segment_files
+from agentbox.core.slot_errors import IntegrityError
 from agentbox.testing.contracts.events_common import everything, fill, new
 from agentbox.testing.local_store import LocalStore
 from agentbox.testing.until import until

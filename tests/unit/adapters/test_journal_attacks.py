@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import rfc8785
 
-from agentbox.adapters.events.contract import NewEvent
-from agentbox.adapters.events.prune import prune
-from agentbox.adapters.events.verify import verify
+from agentbox.adapters.events.journal.prune import prune
+from agentbox.adapters.events.journal.verify import verify
+from agentbox.contracts.events import NewEvent
 from agentbox.testing.clock import ManualClock
 from agentbox.testing.contracts.events_received import journal_of
 from agentbox.testing.forgery import ATTACKS, CUTS, ONE, ORIGINS, SEAL_ONE, SEAL_TWO, THREE, TWO, on, put, remove

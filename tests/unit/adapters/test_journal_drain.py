@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agentbox.adapters.journal import Journal
+from agentbox.adapters.runtime.journal import Journal
 
 
 async def test_a_record_that_hangs_holds_nobody_beyond_their_time(box):

@@ -8,13 +8,13 @@ import pytest
 import structlog
 from prometheus_client.parser import text_string_to_metric_families as families
 
-from agentbox.adapters.base import SLOTS
-from agentbox.adapters.context import CallContext, calling
-from agentbox.adapters.errors import AdapterError
-from agentbox.adapters.methods import METHODS
-from agentbox.adapters.metrics import BUCKETS
-from agentbox.adapters.observe import LOUD, OUTCOMES
-from agentbox.adapters.registry import allowed
+from agentbox.adapters.runtime.adapter import SLOTS
+from agentbox.adapters.runtime.context import CallContext, calling
+from agentbox.adapters.runtime.metrics import BUCKETS
+from agentbox.adapters.runtime.observe import LOUD, OUTCOMES
+from agentbox.adapters.runtime.registry import allowed
+from agentbox.contracts.methods import METHODS
+from agentbox.core.slot_errors import AdapterError
 from agentbox.testing.contracts.beads import BeadsContract
 from agentbox.testing.contracts.events import EventsContract
 from agentbox.testing.contracts.memory import MemoryContract

@@ -1,9 +1,9 @@
 """A page is bounded in bytes, too, and its cursor goes on after what is on it."""
 
-from agentbox.adapters.beads.contract import BeadSpec
-from agentbox.adapters.events.contract import NewEvent
-from agentbox.adapters.paging import PAGE_BYTES
-from agentbox.adapters.wire import to_json
+from agentbox.adapters.runtime.paging import PAGE_BYTES
+from agentbox.contracts.beads import BeadSpec
+from agentbox.contracts.events import NewEvent
+from agentbox.core.records.wire import to_json
 
 LARGE = "x" * 60_000
 MANY = 40  # of them are more than two pages

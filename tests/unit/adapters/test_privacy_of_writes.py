@@ -16,15 +16,15 @@ import structlog
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from agentbox import log
-from agentbox.adapters.base import SLOTS
-from agentbox.adapters.beads.contract import BeadSpec
-from agentbox.adapters.errors import AdapterError, AdapterWriteRejected
-from agentbox.adapters.events.contract import NewEvent
-from agentbox.adapters.methods import METHODS
-from agentbox.adapters.orchestrator.contract import AgentSpec
-from agentbox.adapters.timing import Timing
-from agentbox.ids import uuid7
+from agentbox.adapters.runtime.adapter import SLOTS
+from agentbox.adapters.runtime.timing import Timing
+from agentbox.contracts.beads import BeadSpec
+from agentbox.contracts.events import NewEvent
+from agentbox.contracts.methods import METHODS
+from agentbox.contracts.orchestrator import AgentSpec
+from agentbox.core import logging as log
+from agentbox.core.ids import uuid7
+from agentbox.core.slot_errors import AdapterError, AdapterWriteRejected
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.contracts.beads_common import LEASE
 

@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from agentbox.adapters.base import SLOTS
-from agentbox.adapters.errors import UnknownAdapterImpl
-from agentbox.adapters.methods import CONTRACTS, METHODS
-from agentbox.adapters.off import protocol_methods
-from agentbox.adapters.registry import allowed, resolve
-from agentbox.settings import CHECKOUT
+from agentbox.adapters.runtime.adapter import SLOTS
+from agentbox.adapters.runtime.off import protocol_methods
+from agentbox.adapters.runtime.registry import allowed, resolve
+from agentbox.contracts.methods import CONTRACTS, METHODS
+from agentbox.core.paths import CHECKOUT
+from agentbox.core.slot_errors import UnknownAdapterImpl
 
 
 @pytest.mark.parametrize("slot", SLOTS)

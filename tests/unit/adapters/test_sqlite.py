@@ -10,8 +10,8 @@ import apsw
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.errors import BackendError, QuotaExceeded, SlotUnavailable
-from agentbox.adapters.sqlite import Database, rows
+from agentbox.core.slot_errors import BackendError, QuotaExceeded, SlotUnavailable
+from agentbox.core.storage.sqlite import Database, rows
 
 SCHEMA = ("CREATE TABLE t (n INTEGER PRIMARY KEY) STRICT",)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbox.adapters.errors import ValidationError, ValueTooLarge
-from agentbox.adapters.text import cursor_of, json_text, key_of
+from agentbox.adapters.runtime.checks import cursor_of, json_text, key_of
+from agentbox.core.slot_errors import ValidationError, ValueTooLarge
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 JSON = st.recursive(

@@ -1,6 +1,6 @@
 """The times of the slots' state machine."""
 
-from agentbox.adapters.timing import Timing
+from agentbox.adapters.runtime.timing import Timing
 
 
 def test_the_times_of_the_specification():

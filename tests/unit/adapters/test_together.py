@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from agentbox.adapters.errors import BackendError, SlotUnavailable
-from agentbox.adapters.postgres.together import MOST, Together
+from agentbox.core.slot_errors import BackendError, SlotUnavailable
+from agentbox.core.storage.postgres.together import MOST, Together
 
 
 class Server:

@@ -7,15 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbox.adapters.base import Page
-from agentbox.adapters.beads import contract as beads
-from agentbox.adapters.errors import ValidationError
-from agentbox.adapters.events import contract as events
-from agentbox.adapters.memory import contract as memory
-from agentbox.adapters.orchestrator import contract as orchestrator
-from agentbox.adapters.pods import contract as pods
-from agentbox.adapters.schema import Schemas
-from agentbox.adapters.wire import EMPTY, from_wire, to_json, to_wire
+from agentbox.adapters.runtime.adapter import Page
+from agentbox.contracts import beads, events, memory, orchestrator, pods
+from agentbox.core.records.schema import Schemas
+from agentbox.core.records.wire import EMPTY, from_wire, to_json, to_wire
+from agentbox.core.slot_errors import ValidationError
 
 CONTRACTS = {"beads": beads, "events": events, "memory": memory, "orchestrator": orchestrator, "pods": pods}
 TIMES = st.datetimes(min_value=datetime(1970, 1, 2), max_value=datetime(2999, 1, 1), timezones=st.just(UTC)).map(

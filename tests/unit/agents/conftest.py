@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.gateway.following import Following
+from agentbox.gateway.authorization_cache import Following
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.granted import followed, opened
 

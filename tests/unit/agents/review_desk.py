@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agentbox.agents.review import branch, listing
+from agentbox.agents.review.apply import Taker
 from agentbox.agents.review.change import Change, Review
 from agentbox.agents.review.compare import Found, compare
-from agentbox.agents.review.taking import Taker
 
 ODD = os.fsdecode(b"new\nline-\xff\x1b[2J")
 

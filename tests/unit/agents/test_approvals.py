@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.errors import InvalidTransition, NotFound, PermissionDenied
-from agentbox.agents.approvals.book import MOST_AN_HOUR, Approvals
+from agentbox.agents.approvals.registry import MOST_AN_HOUR, Approvals
 from agentbox.agents.approvals.request import Request
-from agentbox.agents.store import Happening, Store
+from agentbox.agents.registry.store import Happening, Store
+from agentbox.core.slot_errors import InvalidTransition, NotFound, PermissionDenied
 
 AGENT = ("the-agent", "worker")
 WRITE = {"path": "a", "content": "b"}

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from skipping import machine_lacks
 
-from agentbox.adapters.errors import QuotaExceeded
-from agentbox.adapters.orchestrator.contract import AgentSpec
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.ids import uuid7
-from agentbox.limits.reserve import LEAST_TASKS, TASKS_OF_ONE
+from agentbox.contracts.orchestrator import AgentSpec
+from agentbox.core.ids import uuid7
+from agentbox.core.slot_errors import QuotaExceeded
+from agentbox.policy.limits.reserve import LEAST_TASKS, TASKS_OF_ONE
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.granted import opened
 from agentbox.testing.hogs import Neighbour

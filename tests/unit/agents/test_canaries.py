@@ -12,10 +12,10 @@ import pytest_asyncio
 from agentbox.agents import canaries as runner
 from agentbox.agents.canaries import NOT_RUN, WEAK, Canaries
 from agentbox.agents.config import HostConfig
-from agentbox.agents.host import Host
-from agentbox.agents.store import Store
-from agentbox.sandbox.canary import ALLOWED, DENIED, RULES
-from agentbox.settings import Paths
+from agentbox.agents.registry.host import Host
+from agentbox.agents.registry.store import Store
+from agentbox.core.paths import Paths
+from agentbox.sandbox.canary.canary import ALLOWED, DENIED, RULES
 from agentbox.testing.agent_host import LIMITS
 from agentbox.testing.contracts.orchestrator_lab import until_async
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.base import Deps, SlotConfig
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import SpawnError
-from agentbox.adapters.metrics import Metrics
-from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.adapters.runtime.adapter import Deps, SlotConfig
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.agents.admission.confinement import Places, confinement_of, program_of
+from agentbox.agents.admission.policy import holding_of
 from agentbox.agents.config import HostConfig
-from agentbox.agents.confinement import Places, confinement_of, program_of
-from agentbox.agents.entry import Entry
-from agentbox.agents.policy import holding_of
-from agentbox.ids import uuid7
+from agentbox.agents.registry.entry import Entry
+from agentbox.contracts.orchestrator import AgentSpec, Limits
+from agentbox.core.deadline import Deadline
+from agentbox.core.ids import uuid7
+from agentbox.core.paths import Paths
+from agentbox.core.slot_errors import SpawnError
 from agentbox.manifest.gateway_port import GATEWAY_PORT
-from agentbox.settings import Paths
 from agentbox.testing.agent_host import LIMITS, AgentHostBox
 
 PROBE = """

@@ -8,16 +8,16 @@ import apsw
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
 from agentbox.agents.approvals.request import Request
 from agentbox.agents.config import HostConfig
-from agentbox.agents.entry import Entry
-from agentbox.agents.host import Host
-from agentbox.agents.reconcile import settle
+from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.host import Host
+from agentbox.agents.registry.reconcile import settle
+from agentbox.agents.registry.store import Happening, Store
+from agentbox.agents.registry.table import Table
 from agentbox.agents.states.state import State
-from agentbox.agents.store import Happening, Store
-from agentbox.agents.table import Table
-from agentbox.settings import Paths
+from agentbox.contracts.orchestrator import AgentSpec, Limits
+from agentbox.core.paths import Paths
 from agentbox.testing.agent_host import LIMITS
 
 DAMAGE = ("'{'", "'[]'", "CAST(x'7bff7d' AS TEXT)")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.agents import denial_classes
-from agentbox.agents.denial_classes import BENIGN_A_MINUTE, Classes, classes
-from agentbox.errors import AgentboxError
-from agentbox.sandbox.seccomp import REFUSED
+from agentbox.agents.registry import denial_classes
+from agentbox.agents.registry.denial_classes import BENIGN_A_MINUTE, Classes, classes
+from agentbox.core.errors import AgentboxError
+from agentbox.sandbox.seccomp.agent_filter import REFUSED
 
 SOCKET = ("reaper", "socket", "unix-stream-nonblock-cloexec")
 

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.errors import InvalidTransition, QuotaExceeded, SpawnError
-from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
-from agentbox.agents import denial_rates
-from agentbox.agents import store as store_of_agents
 from agentbox.agents.config import HostConfig
-from agentbox.agents.denial_rates import EVENT_SECONDS
-from agentbox.agents.denials import MOST_NAMES, MOST_RULES, MOST_SERIES, Denials
-from agentbox.agents.entry import Entry
-from agentbox.agents.host import Host
-from agentbox.agents.store import Happening, Store
-from agentbox.settings import Paths
+from agentbox.agents.registry import denial_rates
+from agentbox.agents.registry import store as store_of_agents
+from agentbox.agents.registry.denial_rates import EVENT_SECONDS
+from agentbox.agents.registry.denials import MOST_NAMES, MOST_RULES, MOST_SERIES, Denials
+from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.host import Host
+from agentbox.agents.registry.store import Happening, Store
+from agentbox.contracts.orchestrator import AgentSpec, Limits
+from agentbox.core.paths import Paths
+from agentbox.core.slot_errors import InvalidTransition, QuotaExceeded, SpawnError
 from agentbox.testing.agent_host import LIMITS
 
 RULE = ("door", "x", "policy")

@@ -9,9 +9,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from agentbox.adapters.deadline import Deadline
 from agentbox.adapters.orchestrator.local_process import connect
-from agentbox.agents.door import SECONDS, STRANGERS
+from agentbox.agents.rpc.listener import SECONDS, STRANGERS
+from agentbox.core.deadline import Deadline
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.until import until
 

@@ -4,13 +4,13 @@ import asyncio
 import time
 from typing import Any, cast
 
-from agentbox.adapters.orchestrator.contract import DEFAULT, AgentSpec
-from agentbox.agents.entry import Entry
-from agentbox.agents.host import Host
-from agentbox.agents.revoking import Revoking
-from agentbox.grants.holding import Grant, Holding
-from agentbox.grants.standing import Right
-from agentbox.ids import uuid7
+from agentbox.agents.authorization.revoking import Revoking
+from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.host import Host
+from agentbox.contracts.orchestrator import DEFAULT, AgentSpec
+from agentbox.core.ids import uuid7
+from agentbox.policy.rights.holding import Grant, Holding
+from agentbox.policy.rights.standing import Right
 from agentbox.testing.until import until
 
 

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
-from agentbox.agents import handed, home
-from agentbox.agents.entry import Entry
-from agentbox.grants.holding import Grant, Holding
-from agentbox.grants.standing import Right
-from agentbox.settings import Paths
+from agentbox.agents.admission import injected_env
+from agentbox.agents.registry.entry import Entry
+from agentbox.agents.runs import home
+from agentbox.contracts.orchestrator import AgentSpec, Limits
+from agentbox.core.paths import Paths
+from agentbox.policy.rights.holding import Grant, Holding
+from agentbox.policy.rights.standing import Right
 
 
 def given(paths: Paths) -> tuple[Entry, Path]:
@@ -27,13 +28,13 @@ def test_a_link_in_its_place_leads_nowhere(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     entry, temp = given(paths)
     (temp / "secrets").symlink_to(paths.moved_secrets)
-    handed.take_back(paths, "a", "KEY")
+    injected_env.take_back(paths, "a", "KEY")
     assert (paths.moved_secrets / "KEY").read_text() == "hush"
-    handed.give_secrets(entry, paths, temp, 0)
+    injected_env.give_secrets(entry, paths, temp, 0)
     assert not (temp / "secrets").is_symlink()
     assert (temp / "secrets/KEY").stat().st_mode & 0o777 == 0o400
     assert (paths.moved_secrets / "KEY").stat().st_ino != (temp / "secrets/KEY").stat().st_ino
-    handed.take_back(paths, "a", "KEY")
+    injected_env.take_back(paths, "a", "KEY")
     assert list((temp / "secrets").iterdir()) == []
 
 
@@ -44,6 +45,6 @@ def test_an_earlier_life_leaves_nothing_there(tmp_path: Path) -> None:
     (temp / "secrets").mkdir()
     (temp / "secrets/KEY").symlink_to(tmp_path / "elsewhere")
     (temp / "secrets/old").write_text("old")
-    handed.give_secrets(entry, paths, temp, 0)
+    injected_env.give_secrets(entry, paths, temp, 0)
     assert not (tmp_path / "elsewhere").exists()
     assert sorted(one.name for one in (temp / "secrets").iterdir()) == ["KEY"]

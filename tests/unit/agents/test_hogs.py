@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.sandbox import shared
+from agentbox.sandbox.monitor import shared
 from agentbox.testing import hogs
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.granted import opened

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from agentbox.agents import home
+from agentbox.agents.runs import home
 
 
 def test_both_are_private(tmp_path: Path) -> None:

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
-from agentbox.adapters.orchestrator.contract import AgentSpec, Limits
 from agentbox.agents.config import HostConfig
-from agentbox.agents.entry import Entry
-from agentbox.agents.table import beyond
-from agentbox.settings import Paths
+from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.table import beyond
+from agentbox.contracts.orchestrator import AgentSpec, Limits
+from agentbox.core.paths import Paths
 
 CONFIG = replace(HostConfig(paths=Paths(Path("/")), limits={}), keep_ended=3, keep_output=100, keep_specs=50)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.orchestrator.contract import AgentInfo, AgentSpec, Limits
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.ids import uuid7
+from agentbox.contracts.orchestrator import AgentInfo, AgentSpec, Limits
+from agentbox.core.ids import uuid7
 from agentbox.testing.agent_host import MIB, AgentHostBox
 from agentbox.testing.granted import opened
 

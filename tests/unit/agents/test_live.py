@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.adapters.errors import SpawnError, ValidationError
-from agentbox.gateway.authority import Refused
-from agentbox.supervision.applied import keep
+from agentbox.box.supervision.applied import keep
+from agentbox.core.slot_errors import SpawnError, ValidationError
+from agentbox.gateway.authorizer import Refused
 from agentbox.testing.agent_host import AgentHostBox, plan_of
 from agentbox.testing.granted import SAYS_TOKEN, followed, opened, spawn, standing_of
 

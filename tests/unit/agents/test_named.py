@@ -5,18 +5,12 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters import context
-from agentbox.adapters.errors import (
-    AdapterError,
-    PermissionDenied,
-    QuotaExceeded,
-    SpawnError,
-    ValidationError,
-)
-from agentbox.adapters.orchestrator.contract import Constraint, Limits
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.gateway.authority import Refused
-from agentbox.gateway.following import Following
+from agentbox.adapters.runtime import context
+from agentbox.contracts.orchestrator import Constraint, Limits
+from agentbox.core.slot_errors import AdapterError, PermissionDenied, QuotaExceeded, SpawnError, ValidationError
+from agentbox.gateway.authorization_cache import Following
+from agentbox.gateway.authorizer import Refused
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.granted import SAYS_TOKEN, secretive, spawn, standing_of
 

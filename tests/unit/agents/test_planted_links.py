@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.adapters.context import CallContext, calling
-from agentbox.adapters.errors import SpawnError
-from agentbox.adapters.orchestrator.contract import AgentSpec, RunResult
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.ids import uuid7
+from agentbox.adapters.runtime.context import CallContext, calling
+from agentbox.contracts.orchestrator import AgentSpec, RunResult
+from agentbox.core.ids import uuid7
+from agentbox.core.slot_errors import SpawnError
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.granted import opened, spawn
 

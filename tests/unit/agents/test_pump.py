@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from agentbox.agents.pump import Pump, _held
+from agentbox.agents.runs.pump import Pump, _held
 from agentbox.testing.until import until
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agentbox import clock
-from agentbox.adapters.orchestrator.contract import ExitReason, ExitRecord
-from agentbox.agents import restart
+from agentbox.agents.runs import restart
+from agentbox.contracts.orchestrator import ExitReason, ExitRecord
+from agentbox.core import clock
 
 
 def end(code: int | None = 0, reason: ExitReason = "exit") -> ExitRecord:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.errors import InvalidTransition, NotFound, PermissionDenied
-from agentbox.adapters.orchestrator.contract import Constraint
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.gateway.authority import Refused
-from agentbox.gateway.following import Following
-from agentbox.ids import uuid7
+from agentbox.contracts.orchestrator import Constraint
+from agentbox.core.ids import uuid7
+from agentbox.core.slot_errors import InvalidTransition, NotFound, PermissionDenied
+from agentbox.gateway.authorization_cache import Following
+from agentbox.gateway.authorizer import Refused
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.granted import SAYS_TOKEN, followed, grant_id, opened, secretive, spawn, standing_of, token_of
 from agentbox.testing.until import until

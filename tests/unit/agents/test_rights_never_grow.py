@@ -14,20 +14,20 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from agentbox.adapters.errors import AdapterError, PermissionDenied
-from agentbox.adapters.orchestrator.contract import AgentSpec, Constraint
-from agentbox.agents import uses
-from agentbox.agents.admitting import Asker, admitted
+from agentbox.agents.admission.admitting import Asker, admitted
+from agentbox.agents.authorization import metering
+from agentbox.agents.authorization.revoking import Revoking
 from agentbox.agents.config import HostConfig
-from agentbox.agents.entry import Entry
-from agentbox.agents.host import Host
-from agentbox.agents.revoking import Revoking
-from agentbox.agents.store import Store
-from agentbox.gateway.authority import Refused
-from agentbox.gateway.following import Following
-from agentbox.grants.holding import Grant
-from agentbox.grants.rights import allowing, as_policy
-from agentbox.settings import Paths
+from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.host import Host
+from agentbox.agents.registry.store import Store
+from agentbox.contracts.orchestrator import AgentSpec, Constraint
+from agentbox.core.paths import Paths
+from agentbox.core.slot_errors import AdapterError, PermissionDenied
+from agentbox.gateway.authorization_cache import Following
+from agentbox.gateway.authorizer import Refused
+from agentbox.policy.rights.holding import Grant
+from agentbox.policy.rights.rights import allowing, as_policy
 from agentbox.testing.agent_host import LIMITS
 from agentbox.testing.family import MANIFEST, NAMES
 from agentbox.testing.plans import plan_of
@@ -206,7 +206,7 @@ class Lives(RuleBasedStateMachine):
         chain = (entry, *self.host.standings.ancestors(entry))
         by = [one.holding.find(allowing(one.holding.checked(time.time()), *what)) for one in chain]
         try:
-            self.run(uses.use(self.host, asked))
+            self.run(metering.use(self.host, asked))
         except PermissionDenied:
             assert what not in self.allowed(entry) or any(one is not None and one.spent(time.time()) for one in by)
             return

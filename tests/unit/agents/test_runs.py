@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.adapters.orchestrator.contract import RunResult
-from agentbox.agents import exits
-from agentbox.agents.runs import _store, _stored
-from agentbox.agents.streams import StreamLog
+from agentbox.agents.runs import exits
+from agentbox.agents.runs.runs import _store, _stored
+from agentbox.agents.streams.log import StreamLog
+from agentbox.contracts.orchestrator import RunResult
 
 RESULT = RunResult(exit=exits.lost(), stdout=b"\0out", stderr=b"", truncated=True, isolation={})
 

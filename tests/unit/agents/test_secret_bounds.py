@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentbox.adapters.errors import ValidationError
-from agentbox.adapters.orchestrator.contract import AgentHandle, Constraint
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.box.supervision.boot_record import load_plan
+from agentbox.contracts.orchestrator import AgentHandle, Constraint
+from agentbox.core.slot_errors import ValidationError
 from agentbox.gateway.config import GatewayConfig
 from agentbox.gateway.server import Server
-from agentbox.supervision.boot_record import load_plan
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.door_agent import Agent
 from agentbox.testing.granted import SAYS_TOKEN, followed, opened, spawn, token_of

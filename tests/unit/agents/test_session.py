@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.deadline import Deadline
-from agentbox.adapters.errors import (
+from agentbox.adapters.orchestrator.local_process import connect
+from agentbox.contracts.orchestrator import AgentSpec
+from agentbox.core.deadline import Deadline
+from agentbox.core.ids import uuid7
+from agentbox.core.rpc import messages
+from agentbox.core.rpc.client import Subscription
+from agentbox.core.slot_errors import (
     AdapterTimeout,
     BackendError,
     NotFound,
@@ -17,11 +22,6 @@ from agentbox.adapters.errors import (
     QuotaExceeded,
     SlotUnavailable,
 )
-from agentbox.adapters.orchestrator import rpc
-from agentbox.adapters.orchestrator.contract import AgentSpec
-from agentbox.adapters.orchestrator.local_process import connect
-from agentbox.adapters.orchestrator.rpc_client import Subscription
-from agentbox.ids import uuid7
 from agentbox.testing.agent_host import AgentHostBox
 
 
@@ -174,7 +174,7 @@ async def test_errors_are_typed(box: AgentHostBox) -> None:
 async def test_no_page_of_agents_ends_the_connection(box: AgentHostBox) -> None:
     """Specs of living agents that are together more than a message may hold come on several pages, each agent once."""
     client, _ = await connect(box.paths, Deadline.after(5))
-    large = {"large": "x" * (rpc.LINE_LIMIT // 4)}
+    large = {"large": "x" * (messages.LINE_LIMIT // 4)}
     made = []
     for _ in range(5):
         run = {"spec": {**spec("sleep", "600"), "labels": large}, "request_id": uuid7()}

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentbox.adapters.errors import CursorExpired
-from agentbox.adapters.orchestrator.contract import StreamItem
-from agentbox.agents.streams import Reader, StreamLog
+from agentbox.agents.streams.log import StreamLog
+from agentbox.agents.streams.reader import Reader
+from agentbox.contracts.orchestrator import StreamItem
+from agentbox.core.slot_errors import CursorExpired
 
 LIMIT = 64 << 10
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import apsw
 
-from agentbox.adapters.orchestrator.contract import AgentHandle, AgentSpec, ExitRecord
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.agents.config import HostConfig
-from agentbox.ids import uuid7
+from agentbox.contracts.orchestrator import AgentHandle, AgentSpec, ExitRecord
+from agentbox.core.ids import uuid7
 from agentbox.testing.agent_host import LIMITS, AgentHostBox
 from agentbox.testing.granted import opened
 

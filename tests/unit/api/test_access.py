@@ -2,9 +2,9 @@
 
 import pytest
 
-from agentbox.adapters.errors import PermissionDenied
-from agentbox.api.access import NOBODY, Caller, require
-from agentbox.routes import SCOPES
+from agentbox.api.auth.access import NOBODY, Caller, require
+from agentbox.contracts.registry import SCOPES
+from agentbox.core.slot_errors import PermissionDenied
 
 
 def test_admin_holds_all_but_core() -> None:

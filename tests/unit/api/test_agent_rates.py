@@ -2,11 +2,12 @@
 
 import pytest
 
-from agentbox.adapters.errors import RateLimited
-from agentbox.api.access import Caller
-from agentbox.api.agent_rates import BURST, LINE, AgentRates
-from agentbox.limits.registry import WRITE_RATE
-from agentbox.routes import ROUTES, Route
+from agentbox.api.auth.access import Caller
+from agentbox.api.auth.agent_rates import BURST, LINE, AgentRates
+from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.routes.route import Route
+from agentbox.core.slot_errors import RateLimited
+from agentbox.policy.limits.registry import WRITE_RATE
 
 BY_NAME = {route.name: route for route in ROUTES}
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentbox.api.boot_events import BATCH, BootEvents
-from agentbox.settings import Paths
-from agentbox.supervision.events import BootLog
+from agentbox.api.background.boot_events import BATCH, BootEvents
+from agentbox.box.supervision.events import BootLog
+from agentbox.core.paths import Paths
 from agentbox.testing.local_store import LocalStore
 
 EIB = 1 << 60  # free bytes of a network file system; RFC 8785 carries no integer beyond 2^53 - 1

@@ -3,8 +3,8 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.parser import text_string_to_metric_families
 
-from agentbox.api.exposition import MAX_SERIES, expose
-from agentbox.api.http_metrics import BUCKETS, HttpMetrics
+from agentbox.api.metrics.exposition import MAX_SERIES, expose
+from agentbox.api.metrics.http_metrics import BUCKETS, HttpMetrics
 
 
 def families(registry: CollectorRegistry) -> dict[str, list[object]]:

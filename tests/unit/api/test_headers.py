@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.adapters.errors import ValueTooLarge
-from agentbox.api.body import refuse_body
-from agentbox.api.headers import (
+from agentbox.core.http.body import refuse_body
+from agentbox.core.http.headers import (
     allowed_hosts,
     check_accept,
     check_host,
@@ -17,7 +16,8 @@ from agentbox.api.headers import (
     request_id,
     trace_id,
 )
-from agentbox.api.problems import Misdirected, NotAcceptable, UnsupportedMediaType
+from agentbox.core.http.problems import Misdirected, NotAcceptable, UnsupportedMediaType
+from agentbox.core.slot_errors import ValueTooLarge
 from agentbox.testing.api_box import api_plan
 
 PLAN = api_plan()

@@ -4,8 +4,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agentbox.api.openapi import document
-from agentbox.api.reference import COMMAND, outputs
-from agentbox.routes import ROUTES
+from agentbox.contracts.registry import ROUTES
+from agentbox.host.reference.api import COMMAND, outputs
 
 
 @pytest.mark.parametrize("path", outputs(), ids=lambda path: path.name)

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.errors import ERRORS, AdapterError, ValidationError
-from agentbox.api.boot_events import type_of
-from agentbox.api.cloudevents import events_of
-from agentbox.api.handlers import handler_of
-from agentbox.api.problems import Unauthenticated, reply_for
-from agentbox.api.reply import SentEvent
-from agentbox.api.sse import Cut, encode, write_events
+from agentbox.api.background.boot_events import type_of
+from agentbox.api.endpoints.cloudevents import events_of
+from agentbox.api.http.handlers import handler_of
+from agentbox.api.http.reply import SentEvent
 from agentbox.api.tasks.spool import Entry, Spool
-from agentbox.client.sse import SseParser
-from agentbox.routes import ROUTES
+from agentbox.contracts.registry import ROUTES
+from agentbox.core.http.problems import Unauthenticated, reply_for
+from agentbox.core.http.sse import Cut, encode, write_events
+from agentbox.core.http.sse_parser import SseParser
+from agentbox.core.slot_errors import ERRORS, AdapterError, ValidationError
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
@@ -106,7 +106,7 @@ async def quiet():  # type: ignore[no-untyped-def]
 
 async def test_comments_come_while_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the pace of PING_SECONDS; a reader that leaves ends the stream."""
-    monkeypatch.setattr("agentbox.api.sse.PING_SECONDS", 0.01)
+    monkeypatch.setattr("agentbox.core.http.sse.PING_SECONDS", 0.01)
     wire = Wire()
     writing = asyncio.ensure_future(write_events(quiet(), wire.send, wire.receive, asyncio.Event(), "r"))
     async with asyncio.timeout(30):
@@ -120,7 +120,7 @@ async def test_comments_come_while_nothing_happens(monkeypatch: pytest.MonkeyPat
 
 async def test_a_stalled_reader_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """After STALL_SECONDS of blocked writes."""
-    monkeypatch.setattr("agentbox.api.sse.STALL_SECONDS", 0.05)
+    monkeypatch.setattr("agentbox.core.http.sse.STALL_SECONDS", 0.05)
     wire = Wire(stalled=True)
     with pytest.raises(Cut):
         await write_events(quiet(), wire.send, wire.receive, asyncio.Event(), "r")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agentbox.attack.catalogue import LINES
+from agentbox.sandbox.attacks.catalogue import LINES
 from agentbox.testing.attacked import attacked
 
 # Lines whose layer is not there yet, and why; this list must shrink.

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.attack.catalogue import BY_NAME, LINES
-from agentbox.attack.line import ABSENT, EDITIONS, LAYERS, MOST, PASSED, Facts, Line, Neighbour
-from agentbox.attack.tries import call, each, tried, worst
-from agentbox.doctor import bundle
-from agentbox.doctor.attacking import judged
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.doctor import bundle
+from agentbox.host.doctor.attacking import judged
+from agentbox.sandbox.attacks.attempts import call, each, tried, worst
+from agentbox.sandbox.attacks.catalogue import BY_NAME, LINES
+from agentbox.sandbox.attacks.line import ABSENT, EDITIONS, LAYERS, MOST, PASSED, Facts, Line, Neighbour
 
 
 def test_every_line_names_its_layers_and_tests() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 PAGES = ("docs/security.md", "docs/attack.md")
 NAMED = re.compile(r"`(?:[\w/.]*::)?(test_\w+)`")

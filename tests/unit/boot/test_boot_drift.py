@@ -6,12 +6,14 @@ import sys
 
 import pytest
 
-from agentbox import features, lockfile, manifest
-from agentbox.canonical import digest
-from agentbox.plan import make_plan
+from agentbox.box.supervision.boot_record import read_boot_record
+from agentbox.core.canonical import digest
+from agentbox.core.paths import CHECKOUT
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.load import parse
+from agentbox.plan.build import make_plan
+from agentbox.plan.lockfile.reader import read
 from agentbox.plan.model import Plan
-from agentbox.settings import CHECKOUT
-from agentbox.supervision.boot_record import read_boot_record
 from agentbox.testing.prefix_box import PrefixBox
 
 SYSTEM = "x86_64-linux"
@@ -43,8 +45,8 @@ def text(port: int, *, api: str = "", observability: str = "", more: str = "") -
 
 def plan_of(data: bytes) -> Plan:
     lock = (CHECKOUT / "agentbox.lock").read_bytes()
-    parsed = manifest.parse(data, "agentbox.toml")
-    return make_plan(parsed, features.load_features(), lock, lockfile.read(lock), SYSTEM)
+    parsed = parse(data, "agentbox.toml")
+    return make_plan(parsed, load_features(), lock, read(lock), SYSTEM)
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def baked(box: PrefixBox, port: int) -> Plan:
 def test_equal_bytes_import_nothing_but_the_standard_library_and_our_own_modules() -> None:
     """Stage A as PID 1 stays light: no third party package, and none of the slow modules of the standard library."""
     code = (
-        "import sys; before = set(sys.modules); import agentbox.boot.main; new = set(sys.modules) - before;"
+        "import sys; before = set(sys.modules); import agentbox.box.boot.main; new = set(sys.modules) - before;"
         "import json; print(json.dumps(sorted(new)))"
     )
     ended = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)

@@ -4,9 +4,9 @@ import itertools
 import json
 from dataclasses import replace
 
-from agentbox.boot.explain import BAR_WIDTH, bar, explain
-from agentbox.boot.from_events import timeline_from_events
-from agentbox.supervision.timeline import Failure, PhaseSpan, ProgramSpan, Timeline, boot_report, boot_timeline
+from agentbox.box.seal.explain import BAR_WIDTH, bar, explain
+from agentbox.box.seal.from_events import timeline_from_events
+from agentbox.box.supervision.timeline import Failure, PhaseSpan, ProgramSpan, Timeline, boot_report, boot_timeline
 from agentbox.testing.prefix_box import PrefixBox, default_programs, make_plan
 
 GOOD = Timeline(

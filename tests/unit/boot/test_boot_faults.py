@@ -4,9 +4,9 @@ import os
 import signal
 from dataclasses import replace
 
+from agentbox.box.supervision.notify import read_note
+from agentbox.box.supervision.shutdown import lock_state
 from agentbox.plan.model import Probe, Program
-from agentbox.supervision.notify import read_note
-from agentbox.supervision.shutdown import lock_state
 from agentbox.testing.prefix_box import PYTHON, PrefixBox, box_program, default_programs, make_plan, once
 
 MISSING = Probe(id="tool-x", feature="core", kind="path", type="exec", path="/opt/agentbox/x")
@@ -119,9 +119,9 @@ def test_a_program_that_never_stays_up_waits_longer_and_is_never_given_up(box: P
     box.script(
         "flaps.py",
         "import sys, pathlib, time\n"
-        "from agentbox.settings import Paths\n"
-        "from agentbox.supervision.backoff import backoff\n"
-        "from agentbox.supervision.notify import notify\n"
+        "from agentbox.core.paths import Paths\n"
+        "from agentbox.box.supervision.backoff import backoff\n"
+        "from agentbox.box.supervision.notify import notify\n"
         "paths = Paths.of_this_process(); backoff(paths, sys.argv[1]); notify(paths, sys.argv[1])\n"
         f"flag = pathlib.Path({str(flaps)!r})\n"
         "while not flag.exists(): time.sleep(0.01)\n",

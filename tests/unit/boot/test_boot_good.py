@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.canonical import canonical_json, digest
-from agentbox.supervision import procfs
-from agentbox.supervision.boot_record import read_boot_record
-from agentbox.supervision.events import EVENTS
-from agentbox.supervision.protections import PROCESS_ENGINE_LACKS
-from agentbox.supervision.sentinel import DIGESTS
-from agentbox.supervision.timeline import boot_timeline
+from agentbox.box.supervision.boot_record import read_boot_record
+from agentbox.box.supervision.events import EVENTS
+from agentbox.box.supervision.protections import PROCESS_ENGINE_LACKS
+from agentbox.box.supervision.sentinel import DIGESTS
+from agentbox.box.supervision.timeline import boot_timeline
+from agentbox.core.canonical import canonical_json, digest
+from agentbox.core.linux import procfs
 from agentbox.testing.prefix_box import PrefixBox, default_programs, make_plan
 
 COMMON = {"level", "time", "seq", "boot_id", "agentbox.stage", "event", "plan_digest", "image_ref"}

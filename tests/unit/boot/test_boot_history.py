@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from agentbox.box.supervision.shutdown import mark_clean
+from agentbox.box.supervision.timeline import boot_history, boot_timeline
 from agentbox.plan.model import Probe
-from agentbox.supervision.shutdown import mark_clean
-from agentbox.supervision.timeline import boot_history, boot_timeline
 from agentbox.testing.prefix_box import PrefixBox, default_programs, make_plan
 
 MISSING = Probe(id="tool-x", feature="core", kind="path", type="exec", path="/opt/agentbox/x")
@@ -39,7 +39,7 @@ def test_a_killed_box_is_unclean_next_time_and_a_drained_one_clean(box: PrefixBo
 @pytest.mark.parametrize("damage", ["remove", "alter"])
 def test_history_finds_a_boot_that_was_removed_or_altered(box: PrefixBox, port: int, damage: str) -> None:
     """History finds a boot that was removed or altered."""
-    from agentbox.supervision.sentinel import broken_links
+    from agentbox.box.supervision.sentinel import broken_links
 
     box.install(make_plan(port, default_programs(port)))
     for number in range(1, 4):

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from agentbox.boot.errors import BootError
-from agentbox.boot.steps import b6_programs
+from agentbox.box.boot.errors import BootError
+from agentbox.box.boot.steps import b6_programs
+from agentbox.box.probes.layer_files import AT_BOOT
+from agentbox.box.probes.suite import run_one
+from agentbox.core.paths import Paths
 from agentbox.plan.model import Probe
-from agentbox.probes.layer_files import AT_BOOT
-from agentbox.probes.suite import run_one
-from agentbox.settings import Paths
 
 FILES = {"/opt/lib/a": 3, "/opt/lib/b": 4, "/opt/lib/deep/c": 0, "/top": 2}
 

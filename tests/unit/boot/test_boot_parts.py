@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.boot import landlock
-from agentbox.boot.confine import writable
-from agentbox.boot.errors import BootError
-from agentbox.boot.journal_tail import LastRecord, last_record
-from agentbox.boot.runner import DEFECT, tell_failure
-from agentbox.boot.seal import required_programs
-from agentbox.boot.steps.p1_roots import Full, prove_writable
+from agentbox.box.boot.confine import writable
+from agentbox.box.boot.errors import BootError
+from agentbox.box.boot.journal_tail import LastRecord, last_record
+from agentbox.box.boot.runner import DEFECT, tell_failure
+from agentbox.box.boot.steps.p1_roots import Full, prove_writable
+from agentbox.box.seal.main import required_programs
+from agentbox.box.supervision.events import BootLog, read_events
+from agentbox.core.linux import landlock_writes
+from agentbox.core.paths import Paths
 from agentbox.plan.model import Slot
-from agentbox.settings import Paths
-from agentbox.supervision.events import BootLog, read_events
 from agentbox.testing.prefix_box import default_programs, make_plan
 
 PLAN = make_plan(1, default_programs(1))
@@ -53,7 +53,7 @@ def test_a_root_is_proven_by_a_write_and_left_as_it_was(tmp_path: Path) -> None:
 
 def test_a_root_without_room_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers of the real file system, against a demand that none can meet."""
-    monkeypatch.setattr("agentbox.boot.steps.p1_roots.ROOM", 1 << 62)
+    monkeypatch.setattr("agentbox.box.boot.steps.p1_roots.ROOM", 1 << 62)
     room = os.statvfs(tmp_path)
     if room.f_bavail < room.f_blocks // 4:
         with pytest.raises(Full):
@@ -71,7 +71,7 @@ def test_a_writable_folder_is_told_and_left_clean(tmp_path: Path) -> None:
 CONFINED = """
 import sys
 from pathlib import Path
-from agentbox.boot import landlock
+from agentbox.core.linux import landlock_writes as landlock
 inside, outside = Path(sys.argv[1]), Path(sys.argv[2])
 landlock.no_new_privileges()
 landlock.allow_writes_only_in([inside, inside / "absent"])
@@ -112,7 +112,12 @@ def test_the_ruleset_lets_writes_happen_below_its_places_only(tmp_path: Path) ->
 
 def test_each_abi_handles_what_it_knows() -> None:
     """Each abi handles what it knows."""
-    assert landlock.handled(1) < landlock.handled(2) < landlock.handled(3) == landlock.handled(7)
+    assert (
+        landlock_writes.handled(1)
+        < landlock_writes.handled(2)
+        < landlock_writes.handled(3)
+        == landlock_writes.handled(7)
+    )
 
 
 def test_the_seal_refuses_an_empty_set() -> None:

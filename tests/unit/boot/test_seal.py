@@ -6,8 +6,8 @@ import signal
 import subprocess
 from dataclasses import replace
 
+from agentbox.box.supervision.timeline import boot_timeline
 from agentbox.plan.model import Program, Ready
-from agentbox.supervision.timeline import boot_timeline
 from agentbox.testing.prefix_box import PrefixBox, box_program, default_programs, make_plan
 
 
@@ -74,7 +74,7 @@ def test_an_empty_required_set_seals_nothing(box: PrefixBox, port: int) -> None:
 
 def test_a_plan_that_vanished_seals_nothing(box: PrefixBox, port: int) -> None:
     """A plan that vanished seals nothing."""
-    seal = "runpy.run_module('agentbox.boot.seal', run_name='__main__')"
+    seal = "runpy.run_module('agentbox.box.seal.main', run_name='__main__')"
     box.script("seals.py", f"import os, runpy; os.unlink({str(box.paths.plan)!r}); {seal}")
     late = box_program("bootstrap-seal", 99, script="seals.py", required=False, once=True, ready=Ready(by="exit0"))
     box.install(make_plan(port, (*without(default_programs(port), "bootstrap-seal"), late)))
@@ -136,7 +136,7 @@ def test_the_seal_by_itself_writes_nothing(box: PrefixBox, port: int) -> None:
     box.install(make_plan(port, default_programs(port)))
     env = {"AGENTBOX_PREFIX": str(box.paths.prefix)}
     ended = subprocess.run(
-        [str(box.paths.python), "-I", "-m", "agentbox.boot.seal"], env=env, capture_output=True, check=False
+        [str(box.paths.python), "-I", "-m", "agentbox.box.seal.main"], env=env, capture_output=True, check=False
     )
     assert ended.returncode == 1
     assert json.loads(ended.stdout)["event"] == "BootstrapFailed"

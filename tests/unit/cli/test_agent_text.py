@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 import pytest
 
-from agentbox.cli.logview import Line
-from agentbox.cli.main import VERBS, cli
-from agentbox.cli.output import Output
-from agentbox.errors import AgentboxError
-from agentbox.settings import CHECKOUT
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.cli.logview import Line
+from agentbox.host.cli.main import VERBS, cli
+from agentbox.host.cli.output import Output
 
 # By text: fields that an agent can set, through `Output`. By bytes: what a program printed, through `terminal.Output` or the
 # log view. None: nothing that an agent can set (names of the operator's, figures, files of the checkout).
@@ -32,12 +32,12 @@ COMMANDS = {
     "lock": NONE, "fetch": NONE, "build": NONE, "verify": NONE, "render": NONE, "fmt": NONE, "doctor": TEXT,
     "boot explain": TEXT, "boot history": TEXT, "bench": NONE, "test": NONE,
 }  # fmt: skip
-# Files below agentbox/cli that write to a stream of their own, and what they write there.
+# Files below agentbox/host/cli that write to a stream of their own, and what they write there.
 WRITERS = {
     "output.py": "the printer", "terminal.py": "the printer of bytes", "streams.py": "opens them", "bars.py": "bars",
-    "reference.py": "the reference page", "manifest_diff.py": "the manifest's text", "validation.py": "the manifest's text",
-    "commands/agent.py": "an error, made plain", "commands/doctor.py": "JSON and JUnit", "commands/events.py": "the log view",
-    "commands/logs.py": "the log view", "commands/run.py": "a sentence of its own", "stages/prerequisites.py": "a question",
+    "manifest_diff.py": "the manifest's text", "validation.py": "the manifest's text",
+    "commands/agents/agent.py": "an error, made plain", "commands/box/doctor.py": "JSON and JUnit", "commands/data/events.py": "the log view",
+    "commands/box/logs.py": "the log view", "commands/agents/run.py": "a sentence of its own", "stages/prerequisites.py": "a question",
 }  # fmt: skip
 HOSTILE = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\r\n1  root  trusted\x9b31m\u202e\x00\x7f"
 OBEYED = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -76,14 +76,14 @@ def writes(path: Path) -> bool:
 
 def test_commands_print_by_the_printer() -> None:
     """No other file writes to a stream, but for those listed with what they write."""
-    folder = CHECKOUT / "agentbox/cli"
+    folder = CHECKOUT / "agentbox/host/cli"
     found = {str(path.relative_to(folder)) for path in folder.rglob("*.py") if writes(path)}
     assert found <= set(WRITERS)
 
 
 def test_raw_text_is_of_our_own_making() -> None:
     """Only these take text as it is: files that are rendered, the manifest, an escape that erases, a line with its colour."""
-    folder = CHECKOUT / "agentbox/cli"
+    folder = CHECKOUT / "agentbox/host/cli"
     found = {
         path.name for path in folder.rglob("*.py") if ".out.raw(" in path.read_text() or " out.raw(" in path.read_text()
     }

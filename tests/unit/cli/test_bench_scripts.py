@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.errors import ExitCode
+from agentbox.core.errors import ExitCode
 from agentbox.testing.ports import free_port
 
 BENCH = Path(__file__).resolve().parents[3] / "bench"

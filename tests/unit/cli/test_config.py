@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.cli.main import cli
-from agentbox.errors import AgentboxError
-from agentbox.settings import CHECKOUT
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.cli.main import cli
 
 SHIPPED = CHECKOUT / "agentbox.toml"
 GOOD = '[meta]\nschema_version = 1\n[adapters]\npods.use = "off"\nmemory.use = "off"\n'
@@ -92,7 +92,7 @@ def test_the_environment_is_read_on_request(manifest: Path, monkeypatch: pytest.
     monkeypatch.delenv("MY_MESH_TOKEN", raising=False)
 
     def codes(*words: str) -> set[str]:
-        from agentbox.cli.validation import Validation
+        from agentbox.host.cli.validation import Validation
 
         return {found.code for found in Validation(manifest, check_env=bool(words)).report().findings}
 

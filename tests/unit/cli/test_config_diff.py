@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from agentbox.cli.effects import effects
-from agentbox.cli.main import cli
-from agentbox.cli.manifest_diff import compare
-from agentbox.errors import AgentboxError
-from agentbox.features import ExceptionNeed, Feature, FixedPort, Gate, load_features
-from agentbox.manifest import parse
-from agentbox.settings import CHECKOUT
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.cli.effects import effects
+from agentbox.host.cli.main import cli
+from agentbox.host.cli.manifest_diff import compare
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.features.model import ExceptionNeed, Feature, FixedPort, Gate
+from agentbox.manifest.load import parse
 
 BASE = '[meta]\nschema_version = 1\n[adapters]\npods.use = "off"\nmemory.use = "off"\n'
 
@@ -116,7 +117,7 @@ def test_a_feature_brings_what_its_file_says(two: tuple[Path, Path], monkeypatch
     """Packages, probes, ports, and the exception that is not written, with the rule that says so."""
     others = {name: feature for name, feature in load_features().items() if feature.gate != EDITOR.gate}
     features = {**others, "editor": EDITOR}
-    monkeypatch.setattr("agentbox.cli.manifest_diff.load_features", lambda: features)
+    monkeypatch.setattr("agentbox.host.cli.manifest_diff.load_features", lambda: features)
     two[1].write_text(BASE + "[toolchains]\ncode_server = true\n")
     (change,) = compare(*two).changes
     assert change.brings == ("+ feature editor: 2 packages, 1 probe", "+ exception code-server needed (W021)")

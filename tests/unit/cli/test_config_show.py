@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.cli.main import cli
-from agentbox.cli.resolved import resolved
-from agentbox.features import load_features
-from agentbox.manifest import effective_values, load, parse
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.cli.main import cli
+from agentbox.host.cli.resolved import resolved
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.keys import effective_values
+from agentbox.manifest.load import load, parse
 
 SHIPPED = CHECKOUT / "agentbox.toml"
 TEXT = """[meta]

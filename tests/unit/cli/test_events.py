@@ -7,7 +7,7 @@ import sys
 import pytest
 import pytest_asyncio
 
-from agentbox.adapters.events.contract import NewEvent
+from agentbox.contracts.events import NewEvent
 from agentbox.testing.clock import ManualClock
 from agentbox.testing.forgery import on
 from agentbox.testing.local_store import LocalStore

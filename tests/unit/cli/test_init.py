@@ -11,9 +11,9 @@ import pytest
 # The command itself, with a suite of one program in the place of all.
 COMMAND = """
 import sys
-from agentbox.cli.commands import test
-from agentbox.cli.main import main
-from agentbox.cli.suites.catalogue import Suite
+from agentbox.host.cli.commands.dev import test
+from agentbox.host.cli.main import main
+from agentbox.host.cli.suites.catalogue import Suite
 from pathlib import Path
 test.FOLDER, test.RESULTS = Path(sys.argv[1]), Path(sys.argv[1], "results.json")
 test.SUITES = (Suite("lint", programs=(("python", "-c", sys.argv[2]),)),)
@@ -35,7 +35,7 @@ else:
 """
 INIT = """
 import os, signal, subprocess, sys
-from agentbox.cli.suites.init import run_below_init
+from agentbox.host.cli.suites.init import run_below_init
 run_below_init()
 """
 

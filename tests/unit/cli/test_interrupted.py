@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 INTERRUPTED = """
-from agentbox.cli import main
+from agentbox.host.cli import main
 main.cli.main = lambda *_, **__: exec("raise KeyboardInterrupt")
 main.main(["status"])
 """

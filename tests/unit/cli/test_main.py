@@ -6,7 +6,7 @@ import sys
 import click
 import pytest
 
-from agentbox.cli.main import VERBS, cli
+from agentbox.host.cli.main import VERBS, cli
 
 
 def agentbox(*words: str) -> subprocess.CompletedProcess[str]:
@@ -80,7 +80,7 @@ def test_a_missing_manifest_is_one_sentence() -> None:
 
 
 def test_the_reference_page_is_fresh() -> None:
-    """docs/cli.md is what the commands say. Refresh: python -m agentbox.cli.reference"""
+    """docs/cli.md is what the commands say. Refresh: python -m agentbox.host.reference.cli"""
     # In a process of its own: click keeps what the first caller of a command made of its help option.
-    done = subprocess.run([sys.executable, "-m", "agentbox.cli.reference", "--check"], check=False)
-    assert done.returncode == 0, "stale: run `python -m agentbox.cli.reference`"
+    done = subprocess.run([sys.executable, "-m", "agentbox.host.reference.cli", "--check"], check=False)
+    assert done.returncode == 0, "stale: run `python -m agentbox.host.reference.cli`"

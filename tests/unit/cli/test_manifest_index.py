@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.cli.context import Cli
-from agentbox.cli.manifest_index import FILE, KEPT, Facts, ManifestIndex
-from agentbox.settings import HostPaths
+from agentbox.core.paths import HostPaths
+from agentbox.host.cli.context import Cli
+from agentbox.host.cli.manifest_index import FILE, KEPT, Facts, ManifestIndex
 
 TEXT = '[meta]\nschema_version = 1\nname = "one"\n'
 

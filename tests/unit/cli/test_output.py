@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agentbox.cli.output import Output
+from agentbox.host.cli.output import Output
 
 
 def test_people_get_lines_and_programs_get_documents(capsys: pytest.CaptureFixture[str]) -> None:

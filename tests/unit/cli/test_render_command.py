@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from agentbox.cli.main import cli
-from agentbox.features import enabled, load_features
-from agentbox.lockfile import write
-from agentbox.manifest import load
-from agentbox.render.kubernetes import PodSecurityError
+from agentbox.host.cli.main import cli
+from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.load import load
+from agentbox.plan.lockfile.writer import write
+from agentbox.plan.render.kubernetes.security import PodSecurityError
 from agentbox.testing.plans import lock_of, manifest_bytes
 
 IMAGE = "agentbox:1@sha256:" + "a" * 64

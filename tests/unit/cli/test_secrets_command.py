@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.engine.secrets import collect
+from agentbox.host.engines.secrets import collect
 
 VALUE = "a-value-that-nobody-sees-0123456789"
 CHECKOUT = Path(__file__).resolve().parents[3]

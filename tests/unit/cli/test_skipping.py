@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agentbox.cli.suites.report import result_of
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.cli.suites.report import result_of
 
 CONFTEST = """
 import pytest

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.cli.commands.status import _ended
-from agentbox.engine.base import Running
-from agentbox.engine.process import Process
-from agentbox.engine.state import BoxRecord
+from agentbox.host.cli.commands.box.status import _ended
+from agentbox.host.engines.base import Running
+from agentbox.host.engines.process.process import Process
+from agentbox.host.engines.state import BoxRecord
 
 STOPPED = '{"event":"BootstrapStarted"}\n{"event":"ShutdownCompleted","drained_ms":100,"tasks_ended":["a"]}\n'
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.settings import CHECKOUT, HostPaths
+from agentbox.core.paths import CHECKOUT, HostPaths
 
 RUN = (sys.executable, "-P", "-m", "agentbox")
 UNWRITABLE = {">&-": "Bad file descriptor", ">/dev/full": "No space left on device"}
@@ -85,7 +85,7 @@ def test_a_dumb_terminal_gets_no_escape(tmp_path: Path, term: str) -> None:
 @pytest.mark.parametrize("kept", [b"\xff\xfe\n", b"two words\n", "caf\u00e9\n".encode(), b"\x1b[2J\n", b""])
 def test_a_damaged_token_is_read_anew(tmp_path: Path, kept: bytes) -> None:
     """It counts as none, and is never printed."""
-    from agentbox.engine.state import BoxState
+    from agentbox.host.engines.state import BoxState
 
     state = BoxState(tmp_path)
     state.token_file.write_bytes(kept)
@@ -97,7 +97,7 @@ def test_a_damaged_token_is_read_anew(tmp_path: Path, kept: bytes) -> None:
 def test_a_token_that_no_header_holds_is_not_printed() -> None:
     """A sentence and exit 2."""
     from agentbox.client import BoxClient
-    from agentbox.errors import AgentboxError, ExitCode
+    from agentbox.core.errors import AgentboxError, ExitCode
 
     for token in ("s\u00e9cret", "sec ret", "sec\nret"):
         with pytest.raises(AgentboxError) as refused:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.cli.terminal import Shown, _left
+from agentbox.host.cli.terminal import Shown, _left
 
 
 def piece_of(master: int) -> bytes:

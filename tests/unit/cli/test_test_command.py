@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.cli.suites import report
-from agentbox.cli.suites.catalogue import SUITES, Suite, lanes, timed_suites
-from agentbox.cli.suites.running import Runner
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.cli.suites import report
+from agentbox.host.cli.suites.catalogue import SUITES, Suite, lanes, timed_suites
+from agentbox.host.cli.suites.running import Runner
 
 # A suite that takes longer to clean up than a command that is merely killed would give it.
 SUITE = """
@@ -29,9 +29,9 @@ finally:
 """
 COMMAND = """
 import pathlib, sys
-from agentbox.cli.suites.catalogue import Suite
-from agentbox.cli.suites.running import Runner
-from agentbox.engine.interrupts import same_for_all
+from agentbox.host.cli.suites.catalogue import Suite
+from agentbox.host.cli.suites.running import Runner
+from agentbox.host.engines.interrupts import same_for_all
 same_for_all()
 folder = pathlib.Path(sys.argv[1])
 lanes = [[Suite(name, programs=(("python", *sys.argv[2:], str(folder / f"{name}-begun"), str(folder / f"{name}-cleared")),))]
@@ -46,8 +46,8 @@ SHOW_IGNORED = (
 )
 RUN = """
 import pathlib, sys
-from agentbox.cli.suites.catalogue import Suite
-from agentbox.cli.suites.running import Runner
+from agentbox.host.cli.suites.catalogue import Suite
+from agentbox.host.cli.suites.running import Runner
 Runner(pathlib.Path(sys.argv[1]), lambda result: None).run([[Suite("one", programs=(("python", "-c", sys.argv[2]),))]])
 """
 

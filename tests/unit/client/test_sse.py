@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbox.client.sse import SseEvent, SseParser
+from agentbox.core.http.sse_parser import SseEvent, SseParser
 
 TEXT = 'retry: 1000\n\n: \n\nid: 1\nevent: stdout\ndata: {"a":"é"}\n\nid: 2\ndata: x\ndata: y\n\nid: 3\nevent: exit\ndata:z\n'
 WANTED = [SseEvent("1", "stdout", '{"a":"é"}'), SseEvent("2", "message", "x\ny")]

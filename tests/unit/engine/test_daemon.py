@@ -5,7 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from agentbox.engine.daemon import start_ticks, stop
+from agentbox.host.engines.docker.daemon import start_ticks, stop
 
 
 def test_a_process_is_named_by_pid_and_start() -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.engine.hostlimits import HostLimits, check, of_docker, of_this_process
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.engines.hostlimits import HostLimits, check, of_docker, of_this_process
 from agentbox.testing.plans import plan_of
 
 PLAN = plan_of()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.engine.identity import BOX_UID, become_box_user, require_readable
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.engines.process.identity import BOX_UID, become_box_user, require_readable
 
 
 def test_rights_are_gone_for_good() -> None:
@@ -29,7 +29,7 @@ def test_rights_are_gone_for_good() -> None:
 # Takes CAP_SETPCAP (8) out of the effective and permitted sets with capset(2), then becomes the box's user.
 WITHOUT_SETPCAP = """
 import ctypes, os
-from agentbox.engine.identity import become_box_user
+from agentbox.host.engines.process.identity import become_box_user
 libc = ctypes.CDLL(None, use_errno=True)
 header = (ctypes.c_uint32 * 2)(0x20080522, 0)
 data = (ctypes.c_uint32 * 6)()

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from agentbox.engine.command import run
-from agentbox.engine.interrupts import held_back
+from agentbox.host.engines.command import run
+from agentbox.host.engines.interrupts import held_back
 
 
 def test_the_first_interrupt_waits_for_the_block() -> None:
@@ -59,7 +59,7 @@ def test_a_whole_program_ends_before_the_interrupt_counts(tmp_path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_every_way_to_end_a_command_is_one(number: signal.Signals) -> None:
     """INT, TERM and HUP: exit 130 and one word."""
-    code = "import os, signal, time; from agentbox.cli import main as m; m.cli.main = lambda *a, **k: (print(1, flush=True), time.sleep(30)); m.main([])"
+    code = "import os, signal, time; from agentbox.host.cli import main as m; m.cli.main = lambda *a, **k: (print(1, flush=True), time.sleep(30)); m.main([])"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "1\n"

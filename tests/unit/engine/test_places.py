@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from agentbox.cli.main import cli
-from agentbox.engine.daemon import start_ticks
-from agentbox.engine.places import check_record, process_root
-from agentbox.engine.process import Process
-from agentbox.engine.state import BoxRecord, BoxState
-from agentbox.errors import AgentboxError
+from agentbox.core.errors import AgentboxError
+from agentbox.host.cli.main import cli
+from agentbox.host.engines.docker.daemon import start_ticks
+from agentbox.host.engines.places import check_record, process_root
+from agentbox.host.engines.process.process import Process
+from agentbox.host.engines.state import BoxRecord, BoxState
 
 KEPT = ("run", "tmp", "opt", "etc")
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.engine.ports import listeners, on_host, refuse_taken
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.engines.ports import listeners, on_host, refuse_taken
 from agentbox.plan.model import Plan, Port
 from agentbox.plan.names import GATEWAY
 from agentbox.testing.plans import plan_of

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.cli.stages.start import Wish, made_of
-from agentbox.engine.base import Start
-from agentbox.engine.process import boot_environment, lay_out
-from agentbox.engine.state import BoxState
+from agentbox.core.paths import Paths
+from agentbox.host.cli.stages.start import Wish, made_of
+from agentbox.host.engines.base import Start
+from agentbox.host.engines.process.process import boot_environment, lay_out
+from agentbox.host.engines.state import BoxState
 from agentbox.plan.names import HOME
-from agentbox.settings import Paths
 from agentbox.testing.plans import plan_of
 
 

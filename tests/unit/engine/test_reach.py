@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.engine import reach as module
-from agentbox.engine.reach import LOCAL, reach
+from agentbox.host.engines.docker import reach as module
+from agentbox.host.engines.docker.reach import LOCAL, reach
 
 
 @pytest.fixture

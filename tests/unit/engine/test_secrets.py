@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.engine.secrets import collect, read_env_file
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.engines.secrets import collect, read_env_file
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.engine.files import write_atomically
-from agentbox.engine.state import BoxRecord, BoxState, BuildStamp
-from agentbox.errors import AgentboxError, ExitCode
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.files.atomic_text import write_atomically
+from agentbox.host.engines.state import BoxRecord, BoxState, BuildStamp
 
 RECORD = BoxRecord(engine="docker", name="b", api_url="http://127.0.0.1:9090")
 

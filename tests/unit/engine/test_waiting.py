@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import pytest
 
-from agentbox.engine.base import Running
-from agentbox.engine.meaning import meaning
-from agentbox.engine.state import BoxRecord
-from agentbox.engine.waiting import boots_of, failure, fix, wait_until_ready
+from agentbox.host.engines.base import Running
+from agentbox.host.engines.missing_reasons import meaning
+from agentbox.host.engines.state import BoxRecord
+from agentbox.host.engines.waiting import boots_of, failure, fix, wait_until_ready
 
 RECORD = BoxRecord(engine="docker", name="b", api_url="http://127.0.0.1:9")  # discard: nothing listens there
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agentbox.features import corpus_dir, load_features, selected, skill_names
+from agentbox.manifest.features.corpus import corpus_dir, selected, skill_names
+from agentbox.manifest.features.loader import load_features
 
 SKILLS = sorted(corpus_dir().glob("*/SKILL.md"))
 # What the packages of the features core and build bring besides `commands`: coreutils, findutils, sed, mawk, the shell.

@@ -2,12 +2,13 @@
 
 import pytest
 
-from agentbox.features import BUILTIN, Delta, Feature, Gate, effective_delta, widenings
-from agentbox.features.exceptions import active, gates_on, union
-from agentbox.features.model import ExceptionNeed
-from agentbox.manifest import Model, Size, parse
-from agentbox.manifest.bundle import properties
-from agentbox.manifest.sections.security import ExceptionKey, Tmpfs, Volume
+from agentbox.manifest.features.exceptions import BUILTIN, Delta, active, effective_delta, gates_on, union, widenings
+from agentbox.manifest.features.model import ExceptionNeed, Feature, Gate
+from agentbox.manifest.load import parse
+from agentbox.manifest.model import Model
+from agentbox.manifest.schema.bundle import properties
+from agentbox.manifest.tables.security import ExceptionKey, Tmpfs, Volume
+from agentbox.manifest.types import Size
 
 BASE = "[meta]\nschema_version = 1\n"
 

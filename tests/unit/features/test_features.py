@@ -6,27 +6,19 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from agentbox.errors import AgentboxError
-from agentbox.features import (
-    AVAILABLE,
-    UNREAD,
-    Feature,
-    FixedPort,
-    Gate,
-    baseline,
-    enabled,
-    features_dir,
-    free_port,
-    gates,
-    load_features,
-    port_table,
-    schema_dir,
-    total_bytes,
-)
-from agentbox.features.model import ExceptionNeed
-from agentbox.features.reference import COMMAND, TARGET, page
-from agentbox.manifest import Model, Size, keys, parse
-from agentbox.manifest.bundle import properties, resolved, schema_at
+from agentbox.core.data_files import schema_dir
+from agentbox.core.errors import AgentboxError
+from agentbox.host.reference.features import COMMAND, TARGET, page
+from agentbox.manifest.features.available import AVAILABLE, UNREAD, gates
+from agentbox.manifest.features.loader import enabled, features_dir, load_features
+from agentbox.manifest.features.model import ExceptionNeed, Feature, FixedPort, Gate
+from agentbox.manifest.features.ports import free_port, port_table
+from agentbox.manifest.features.tmpfs import baseline, total_bytes
+from agentbox.manifest.keys import keys
+from agentbox.manifest.load import parse
+from agentbox.manifest.model import Model
+from agentbox.manifest.schema.bundle import properties, resolved, schema_at
+from agentbox.manifest.types import Size
 from agentbox.plan.model import Probe
 
 FILES = sorted(features_dir().glob("*.toml"))

@@ -10,10 +10,10 @@ from record import inputs_of, kept, record, stands
 from room import BASE, FACTOR, locked_bytes, too_little
 from trial import Row
 
-from agentbox.features import load_features
-from agentbox.features.runs import as_run
-from agentbox.lockfile import read
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.reference.feature_runs import as_run
+from agentbox.manifest.features.loader import load_features
+from agentbox.plan.lockfile.reader import read
 
 FEATURES = load_features()
 OPTIONAL = {name: row for name, row in FEATURES.items() if row.gate}

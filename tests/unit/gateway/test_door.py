@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from agentbox.gateway.door.errors import DoorError
+from agentbox.gateway.agent_api.errors import DoorError
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.door_agent import ALL, ONE, TWO, Agent
 from agentbox.testing.gateway_room import Room
@@ -126,7 +126,7 @@ async def test_events_of_its_own(one: Agent, two: Agent) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["box.ready", "box", "boot", "box-ready", "box_ready.x", "readiness.changed", "agentbox.boot", "task"]
+    "kind", ["box.ready", "box", "boot", "box-ready", "box_ready.x", "readiness.changed", "agentbox.box.boot", "task"]
 )
 async def test_an_event_of_an_agent_does_not_look_like_one_of_the_box(one: Agent, kind: str) -> None:
     """Whoever reads types alone is not misled: the first word is what counts."""

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from agentbox.client import AsyncDoor, Door, DoorRefused, DoorUnreachable
-from agentbox.gateway.mcp import BY_NAME, VERSIONS
-from agentbox.gateway.tenants import KEPT
+from agentbox.gateway.agent_api.mcp import BY_NAME, VERSIONS
+from agentbox.gateway.connections.tenants import KEPT
 from agentbox.testing.gateway_room import TOKEN, Room
 from agentbox.testing.told_authority import right
 

@@ -9,7 +9,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from agentbox.gateway.door.tools import AGENTS, TOOLS, Tool
+from agentbox.gateway.agent_api.tools import AGENTS, TOOLS, Tool
 from agentbox.testing.door_agent import ALL, ONE, TWO, Agent
 from agentbox.testing.gateway_room import Room
 

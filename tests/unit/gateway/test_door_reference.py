@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.gateway.door.hello import METHODS
-from agentbox.gateway.door.reference import COMMAND, EXAMPLES, OWN, TARGET, page
-from agentbox.gateway.door.tools import AGENTS, TOOLS
+from agentbox.gateway.agent_api.hello import METHODS
+from agentbox.gateway.agent_api.tools import AGENTS, TOOLS
+from agentbox.host.reference.agent_api import COMMAND, EXAMPLES, OWN, TARGET, page
 from agentbox.testing.gateway_room import Room
 
 

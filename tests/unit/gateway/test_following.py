@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.adapters.orchestrator.contract import AgentHandle, AgentSpec
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.gateway.authority import Refused
-from agentbox.gateway.following import Following
-from agentbox.ids import uuid7
+from agentbox.contracts.orchestrator import AgentHandle, AgentSpec
+from agentbox.core.ids import uuid7
+from agentbox.gateway.authorization_cache import Following
+from agentbox.gateway.authorizer import Refused
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.granted import authorization_of, followed, opened
 from agentbox.testing.until import until

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from agentbox.gateway.front import Front, asks_for
+from agentbox.gateway.connections.front import Front, asks_for
 from agentbox.testing.until import until
 
 

@@ -6,7 +6,7 @@ import httpx2
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from agentbox.gateway.mcp import VERSIONS
+from agentbox.gateway.agent_api.mcp import VERSIONS
 from agentbox.testing.gateway_room import TOKEN, Room
 from agentbox.testing.told_authority import right
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.settings import environment
+from agentbox.core.paths import environment
 from agentbox.testing.gateway_room import TOKEN, Room
 from agentbox.testing.told_authority import right
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from agentbox.box.supervision.applied import keep
 from agentbox.gateway.proxy.spent import Spent
-from agentbox.grants.standing import Ancestor
-from agentbox.supervision.applied import keep
+from agentbox.policy.rights.standing import Ancestor
 from agentbox.testing.gateway_room import TOKEN, Room, served
 from agentbox.testing.told_authority import right
 

@@ -5,9 +5,9 @@ import ipaddress
 import pytest
 
 from agentbox.gateway.proxy.addresses import exempt, kind
-from agentbox.gateway.proxy.answers import Sorry
+from agentbox.gateway.proxy.refusals import Sorry
 from agentbox.gateway.proxy.target import Target, of_connect, of_url
-from agentbox.manifest.patterns.hosts import HostPattern
+from agentbox.policy.patterns.hosts import HostPattern
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from agentbox.image.tree.assemble import Tree
+from agentbox.host.image.tree.assemble import Tree
 
 
 def _tar(members: list[tarfile.TarInfo], contents: Mapping[str, bytes]) -> bytes:

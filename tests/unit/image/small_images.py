@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from agentbox.image.oci.archive import write_archive
-from agentbox.image.oci.layer import main as layer_main
-from agentbox.image.tree.assemble import Tree
-from agentbox.image.tree.entry import write_entries
+from agentbox.host.image.oci.archive import write_archive
+from agentbox.host.image.oci.layer import main as layer_main
+from agentbox.host.image.tree.assemble import Tree
+from agentbox.host.image.tree.entry import write_entries
 
 PLAN = {
     "version": "1.2.3",

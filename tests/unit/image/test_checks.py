@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 from small_images import layer
 
-from agentbox.image.check.budget import over_budget
-from agentbox.image.check.elf import read_elf
-from agentbox.image.check.layers import Root
-from agentbox.image.check.links import dangling
-from agentbox.image.check.modes import loose
-from agentbox.image.check.needed import missing
-from agentbox.image.check.strings import store_paths
-from agentbox.image.tree.assemble import Tree
-from agentbox.image.tree.entry import Entry, write_entries
+from agentbox.host.image.check.budget import over_budget
+from agentbox.host.image.check.elf import read_elf
+from agentbox.host.image.check.layers import Root
+from agentbox.host.image.check.links import dangling
+from agentbox.host.image.check.modes import loose
+from agentbox.host.image.check.needed import missing
+from agentbox.host.image.check.strings import store_paths
+from agentbox.host.image.tree.assemble import Tree
+from agentbox.host.image.tree.entry import Entry, write_entries
 
 SHELL = Path("/bin/sh").resolve()
 
@@ -130,7 +130,7 @@ def test_the_budget_is_held(tmp_path: Path, budget: int, count: int) -> None:
 
 def test_an_empty_image_passes_nothing(tmp_path: Path) -> None:
     """The runner refuses an image without files, whatever it was asked."""
-    from agentbox.image.check.__main__ import main
+    from agentbox.host.image.check.__main__ import main
 
     tree = Tree(tmp_path / "t")
     write_entries(tree.entries, tmp_path / "l.json")

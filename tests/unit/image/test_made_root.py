@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.errors import AgentboxError
-from agentbox.image.made.root import Root
+from agentbox.core.errors import AgentboxError
+from agentbox.host.image.made.root import Root
 
 TRIPLET = f"{platform.machine()}-linux-gnu"
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.errors import AgentboxError
-from agentbox.image.made import texlive
-from agentbox.image.made.root import Root
+from agentbox.core.errors import AgentboxError
+from agentbox.host.image.made import texlive
+from agentbox.host.image.made.root import Root
 
 DIST = "usr/share/texlive/texmf-dist"
 FILES = {

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.errors import AgentboxError, ExitCode
-from agentbox.image.flakeref import flake_of
-from agentbox.image.nix import _failure
-from agentbox.image.nixlog import Watch, store_name
-from agentbox.progress import NullProgress
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.progress import NullProgress
+from agentbox.host.image.flakeref import flake_of
+from agentbox.host.image.nix import _failure
+from agentbox.host.image.nixlog import Watch, store_name
 
 STORE = "/nix/store/" + "0" * 32
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from small_images import PLAN, archive, layer
 
-from agentbox.canonical import canonical_json, digest, sha256_hex
-from agentbox.errors import AgentboxError, ExitCode
-from agentbox.image import read_archive
-from agentbox.image.oci.config import closure_digest
+from agentbox.core.canonical import canonical_json, digest, sha256_hex
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.image.archive import read_archive
+from agentbox.host.image.oci.config import closure_digest
 from agentbox.plan.names import HOME
-from agentbox.settings import CHECKOUT
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_the_config_is_the_plans(image: Path) -> None:
     inner, diff_ids = config["config"], config["rootfs"]["diff_ids"]
     assert config["created"] == "1970-01-01T00:00:00Z"
     assert inner["User"] == "1000:1000"
-    assert inner["Entrypoint"] == ["/opt/agentbox/venv/bin/python", "-I", "-m", "agentbox.boot"]
+    assert inner["Entrypoint"] == ["/opt/agentbox/venv/bin/python", "-I", "-m", "agentbox.box.boot"]
     assert inner["ExposedPorts"] == {"9090/tcp": {}}
     assert inner["Labels"]["org.agentbox.plan-digest"] == digest(canonical_json(PLAN))
     assert inner["Labels"]["org.agentbox.test-hooks"] == "false"

@@ -6,10 +6,10 @@ import io
 import tarfile
 from pathlib import Path
 
-from agentbox.image.oci.layer import write_layer
-from agentbox.image.tree.assemble import Tree
-from agentbox.image.tree.entry import write_entries
-from agentbox.image.verify.members import of_list, of_tar
+from agentbox.host.image.oci.layer import write_layer
+from agentbox.host.image.tree.assemble import Tree
+from agentbox.host.image.tree.entry import write_entries
+from agentbox.host.image.verify.members import of_list, of_tar
 
 
 def filled(folder: Path) -> Tree:

@@ -12,12 +12,12 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from small_images import PLAN
 
-from agentbox.image.check.layers import Root
-from agentbox.image.check.owners import unaccounted
-from agentbox.image.sbom import licenses
-from agentbox.image.sbom.cyclonedx import make_bom, purl, to_text
-from agentbox.image.tree.assemble import Tree
-from agentbox.image.tree.entry import write_entries
+from agentbox.host.image.check.layers import Root
+from agentbox.host.image.check.owners import unaccounted
+from agentbox.host.image.sbom import licenses
+from agentbox.host.image.sbom.cyclonedx import make_bom, purl, to_text
+from agentbox.host.image.tree.assemble import Tree
+from agentbox.host.image.tree.entry import write_entries
 
 DEP5 = b"Format: x\n\nFiles: *\nCopyright: someone\nLicense: GPL-2+\n\nFiles: debian/*\nLicense: MIT\n"
 

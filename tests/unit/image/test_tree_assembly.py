@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.errors import AgentboxError
-from agentbox.image.tree import rules
-from agentbox.image.tree.assemble import Tree
-from agentbox.image.tree.entry import Entry, read_entries, write_entries
+from agentbox.core.errors import AgentboxError
+from agentbox.host.image.tree import rules
+from agentbox.host.image.tree.assemble import Tree
+from agentbox.host.image.tree.entry import Entry, read_entries, write_entries
 
 
 def by_path(tree: Tree) -> dict[str, Entry]:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agentbox.image.tree.__main__ import build
+from agentbox.host.image.tree.__main__ import build
 
 
 def test_links_wrappers_and_folders(tmp_path: Path) -> None:

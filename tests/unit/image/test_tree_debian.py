@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.errors import AgentboxError
-from agentbox.image.tree import deb
-from agentbox.image.tree.assemble import Tree
-from agentbox.image.tree.debian import add_certificates, add_package, add_skeleton
+from agentbox.core.errors import AgentboxError
+from agentbox.host.image.tree import deb
+from agentbox.host.image.tree.assemble import Tree
+from agentbox.host.image.tree.debian import add_certificates, add_package, add_skeleton
 
 
 def test_a_package_is_unpacked(tree: Tree, make_deb: Callable[..., Path]) -> None:

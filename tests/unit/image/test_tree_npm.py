@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.errors import AgentboxError
-from agentbox.image.tree.assemble import Tree
-from agentbox.image.tree.npm import add_tarball
+from agentbox.core.errors import AgentboxError
+from agentbox.host.image.tree.assemble import Tree
+from agentbox.host.image.tree.npm import add_tarball
 
 ELF = {"x64": 62, "arm64": 183}  # e_machine
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from agentbox import __version__
-from agentbox.errors import AgentboxError
-from agentbox.image.tree.application import add_application, version_of
-from agentbox.image.tree.assemble import Tree
-from agentbox.image.tree.listing import add_listing
-from agentbox.image.tree.pyc import add_bytecode
-from agentbox.image.tree.wheel import add_environment, add_wheel
-from agentbox.settings import CHECKOUT
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.image.tree.application import add_application, version_of
+from agentbox.host.image.tree.assemble import Tree
+from agentbox.host.image.tree.listing import add_listing
+from agentbox.host.image.tree.pyc import add_bytecode
+from agentbox.host.image.tree.wheel import add_environment, add_wheel
 
 SITE = "opt/agentbox/venv/lib/python3.13/site-packages"
 UNCHECKED = b"\x01\x00\x00\x00"  # flags of PEP 552: hash-based, source not looked at
@@ -90,13 +90,13 @@ def test_the_package_is_complete(tree: Tree) -> None:
     assert tree.at("opt/agentbox/venv/bin/agentbox-ctl").read_text().startswith("#!/opt/agentbox/venv/bin/python\n")
     assert f"Version: {__version__}\n" in tree.at(f"{info}/METADATA").read_text()
     assert "agentbox:x:1000:1000:" in tree.at("etc/passwd").read_text()
-    for path in (f"{SITE}/agentbox/boot/__main__.py", "opt/agentbox/share/config/features/core.toml", "opt/agentbox/share/config/denials.toml",
+    for path in (f"{SITE}/agentbox/box/boot/__main__.py", "opt/agentbox/share/config/features/core.toml", "opt/agentbox/share/config/denials.toml",
                  "opt/agentbox/share/schema/agentbox.schema.json", "etc/profile.d/agentbox-runtime.sh"):  # fmt: skip
         assert tree.has(path), path
     rows = dict(line.rsplit(",", 2)[:2] for line in tree.at(f"{info}/RECORD").read_text().splitlines())
-    module = tree.at(f"{SITE}/agentbox/errors.py").read_bytes()
+    module = tree.at(f"{SITE}/agentbox/core/errors.py").read_bytes()
     expected = base64.urlsafe_b64encode(hashlib.sha256(module).digest()).rstrip(b"=").decode()
-    assert rows["agentbox/errors.py"] == f"sha256={expected}"
+    assert rows["agentbox/core/errors.py"] == f"sha256={expected}"
     assert not [entry.path for entry in tree.entries if "__pycache__" in entry.path]
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from small_images import archive, layer
 
-from agentbox.errors import AgentboxError
-from agentbox.image.verify.compare import first_of_images, first_of_members
-from agentbox.image.verify.members import Archive, Member, of_path
-from agentbox.image.verify.steps import against, check_blobs, check_chain, check_folder, check_rendered
+from agentbox.core.errors import AgentboxError
+from agentbox.host.image.verify.compare import first_of_images, first_of_members
+from agentbox.host.image.verify.members import Archive, Member, of_path
+from agentbox.host.image.verify.steps import against, check_blobs, check_chain, check_folder, check_rendered
 
 FILE = Member("file", "644", "0:0", 3, "a" * 64, "")
 

@@ -1,6 +1,6 @@
 """One warning a crossing, peaks kept."""
 
-from agentbox.limits.gauge import Breach, Gauge
+from agentbox.policy.limits.gauge import Breach, Gauge
 
 
 def test_warns_once_and_arms_again_below_half() -> None:

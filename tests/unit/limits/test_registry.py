@@ -6,10 +6,10 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from agentbox.adapters.orchestrator.contract import Limits
-from agentbox.limits.reference import page
-from agentbox.limits.registry import LIMITS
-from agentbox.manifest.sections import limits as section
+from agentbox.contracts.orchestrator import Limits
+from agentbox.host.reference.limits import page
+from agentbox.manifest.tables import limits as section
+from agentbox.policy.limits.registry import LIMITS
 
 _ROOT = Path(__file__).parents[3]
 

@@ -1,7 +1,7 @@
 """Debian records and who of a closure is needed by whom."""
 
-from agentbox.lock.apt import entry, reached
-from agentbox.lock.control import Package, package, paragraphs
+from agentbox.host.packages.apt.apt import entry, reached
+from agentbox.host.packages.apt.control import Package, package, paragraphs
 
 RECORD = """\
 Package: git

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.lock import apt_root
-from agentbox.lock.apt_root import AptRoot
-from agentbox.lock.apt_sources import Mirror, Source
-from agentbox.lock.errors import NoRoomError
+from agentbox.host.packages.apt import apt_root
+from agentbox.host.packages.apt.apt_root import AptRoot
+from agentbox.host.packages.apt.apt_sources import Mirror, Source
+from agentbox.host.packages.errors import NoRoomError
 
 
 def test_lists_are_asked_for_only_where_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

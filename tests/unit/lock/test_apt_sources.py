@@ -2,9 +2,9 @@
 
 import pytest
 
-from agentbox.lock import apt_sources
-from agentbox.lock.apt_sources import Source, host_mirror, parse
-from agentbox.lock.errors import PrerequisiteError
+from agentbox.host.packages.apt import apt_sources
+from agentbox.host.packages.apt.apt_sources import Source, host_mirror, parse
+from agentbox.host.packages.errors import PrerequisiteError
 
 DEB822 = """\
 Types: deb

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from agentbox.lock.changes import changes
-from agentbox.lock.pins import pins_of
-from agentbox.lock.select import needed
-from agentbox.lockfile import DebEntry, Entry, Lock, NpmEntry, Seed, WheelEntry
+from agentbox.host.packages.changes import changes
+from agentbox.host.packages.pins import pins_of
+from agentbox.host.packages.select import needed
+from agentbox.plan.lockfile.model import DebEntry, Entry, Lock, NpmEntry, Seed, WheelEntry
 
 SHA = "ab" * 32
 

@@ -3,9 +3,9 @@
 import pytest
 from packaging.requirements import Requirement
 
-from agentbox.lock.closure import Unmet, plain, reached
-from agentbox.lock.pip_report import Chosen
-from agentbox.lock.target import Target
+from agentbox.host.packages.python.closure import Unmet, plain, reached
+from agentbox.host.packages.python.pip_report import Chosen
+from agentbox.host.packages.python.target import Target
 
 TRIXIE = Target("3.13", "amd64", 41)
 

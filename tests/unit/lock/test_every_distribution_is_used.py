@@ -9,9 +9,9 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from agentbox.lock.project import read_project
-from agentbox.lockfile import read
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.packages.python.project import read_project
+from agentbox.plan.lockfile.reader import read
 
 # Used without an import in agentbox: distribution -> file that uses it, and what stands there.
 NOT_IMPORTED = {

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from agentbox.lock.errors import FetchError, NoNetworkError
-from agentbox.lock.index import Index
-from agentbox.lock.pip_config import PipConfig, _settings
-from agentbox.lock.tags import installable
-from agentbox.lock.target import Target
-from agentbox.lock.web import shown, split_credentials
-from agentbox.lock.wheels import served
+from agentbox.host.packages.errors import FetchError, NoNetworkError
+from agentbox.host.packages.python.index import Index
+from agentbox.host.packages.python.pip_config import PipConfig, _settings
+from agentbox.host.packages.python.tags import installable
+from agentbox.host.packages.python.target import Target
+from agentbox.host.packages.python.wheels import served
+from agentbox.host.packages.transfer.web import shown, split_credentials
 
 SHA = "ab" * 32
 HTML = f'<a href="../../f/x-1-py3-none-any.whl#sha256={SHA}">x</a><a href="/f/x-1.tar.gz" data-yanked="">y</a><a>z</a>'

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from npm_registry import Registry
 
-from agentbox.features.npm_spec import NpmSpec, npm_spec, npm_specs
-from agentbox.lock.errors import FetchError, NoNetworkError, NotServedError, ResolveError
-from agentbox.lock.npm import resolve
-from agentbox.lock.npm_pack import Packer
-from agentbox.lockfile import Inputs, NpmEntry, Wanted
-from agentbox.progress import NullProgress
+from agentbox.core.progress import NullProgress
+from agentbox.host.packages.errors import FetchError, NoNetworkError, NotServedError, ResolveError
+from agentbox.host.packages.npm.npm import resolve
+from agentbox.host.packages.npm.npm_pack import Packer
+from agentbox.manifest.features.npm_spec import NpmSpec, npm_spec, npm_specs
+from agentbox.plan.lockfile.inputs import Inputs, Wanted
+from agentbox.plan.lockfile.model import NpmEntry
 
 BOTH = ("amd64", "arm64")
 

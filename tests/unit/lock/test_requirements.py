@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from packaging.markers import Marker
 
-from agentbox.lock.hostfiles import requirement_files
-from agentbox.lock.requirements import ARCHS, PYTHONS, RequirementsFile, markers
-from agentbox.lock.target import Target
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.packages.python.hostfiles import requirement_files
+from agentbox.host.packages.python.requirements import ARCHS, PYTHONS, RequirementsFile, markers
+from agentbox.host.packages.python.target import Target
 
 EVERYWHERE = [(python, arch) for python in PYTHONS for arch in ARCHS]
 

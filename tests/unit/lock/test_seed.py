@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.canonical import file_sha256
-from agentbox.lock import nixstore
-from agentbox.lock.deb import extract, members
-from agentbox.lock.errors import FetchError
-from agentbox.lock.nar import nar_sha256
-from agentbox.lock.seed import unpacked
-from agentbox.lockfile import Entry, Seed
+from agentbox.core.canonical import file_sha256
+from agentbox.host.packages.apt.deb import extract, members
+from agentbox.host.packages.errors import FetchError
+from agentbox.host.packages.store import nixstore
+from agentbox.host.packages.store.nar import nar_sha256
+from agentbox.host.packages.store.seed import unpacked
+from agentbox.plan.lockfile.model import Entry, Seed
 
 
 def deb(folder: Path, name: str, files: dict[str, bytes], compression: str) -> Path:

@@ -1,6 +1,6 @@
 """What is kept of a program that failed."""
 
-from agentbox.lock.tool import Result, run
+from agentbox.host.packages.tool import Result, run
 
 ABSENT = "E: Unable to locate package x\nE: Couldn't find any package by glob 'x'\nE: Couldn't find any package by regex 'x'\n"
 

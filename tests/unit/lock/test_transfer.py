@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.lock.cache import Cache, difference
-from agentbox.lock.download import Downloads
-from agentbox.lock.errors import FetchError, GoneError, NoNetworkError
-from agentbox.lock.origin import Origin
-from agentbox.lock.transfer import Transfer
-from agentbox.lock.web import Web
-from agentbox.lockfile import Entry
-from agentbox.progress import JsonProgress, NullProgress
+from agentbox.core.progress import JsonProgress, NullProgress
+from agentbox.host.packages.errors import FetchError, GoneError, NoNetworkError
+from agentbox.host.packages.origin import Origin
+from agentbox.host.packages.transfer.cache import Cache, difference
+from agentbox.host.packages.transfer.download import Downloads
+from agentbox.host.packages.transfer.transfer import Transfer
+from agentbox.host.packages.transfer.web import Web
+from agentbox.plan.lockfile.model import Entry
 
 DATA = bytes(range(256)) * 1000
 

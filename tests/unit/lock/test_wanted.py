@@ -4,15 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.features import Feature, Gate
-from agentbox.lock import npm
-from agentbox.lock.bring import lock_path
-from agentbox.lock.errors import ResolveError
-from agentbox.lock.relock import check_inputs, replace_file, require_system
-from agentbox.lock.suites import suite_named
-from agentbox.lock.wanted import debian_lists, host_system, inputs_of, python_lists, unused_debian
-from agentbox.lockfile import Inputs, Lock, LockError, write
-from agentbox.manifest import Manifest, parse
+from agentbox.host.packages.apt.suites import suite_named
+from agentbox.host.packages.bring import lock_path
+from agentbox.host.packages.errors import ResolveError
+from agentbox.host.packages.npm import npm
+from agentbox.host.packages.relock import check_inputs, replace_file, require_system
+from agentbox.host.packages.wanted import debian_lists, host_system, inputs_of, python_lists, unused_debian
+from agentbox.manifest.features.model import Feature, Gate
+from agentbox.manifest.load import Manifest, parse
+from agentbox.plan.lockfile.errors import LockError
+from agentbox.plan.lockfile.inputs import Inputs
+from agentbox.plan.lockfile.model import Lock
+from agentbox.plan.lockfile.writer import write
 
 FEATURES = {
     "core": Feature(name="core", debian=("git",)),

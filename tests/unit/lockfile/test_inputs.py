@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.lockfile import Inputs, Lock, Wanted
+from agentbox.plan.lockfile.inputs import Inputs, Wanted
+from agentbox.plan.lockfile.model import Lock
 
 INPUTS = Inputs(
     source="debian",

@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbox.lockfile import DebEntry, Entry, Lock, LockError, NpmEntry, Seed, WheelEntry, read, store_name, write
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.plan.lockfile.errors import LockError
+from agentbox.plan.lockfile.model import DebEntry, Entry, Lock, NpmEntry, Seed, WheelEntry
+from agentbox.plan.lockfile.names import store_name
+from agentbox.plan.lockfile.reader import read
+from agentbox.plan.lockfile.writer import write
 
 SHA = "ab" * 32
 SEED = Seed(files=(Entry(name="busybox-static", version="1", file="b.deb", size=1, sha256=SHA),), nar=f"sha256:{SHA}")

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from agentbox.manifest.patterns import Scope
+from agentbox.policy.patterns.scopes import Scope
 
 _SEGMENTS = st.sampled_from(["a", "b", "ab", "data", "data-foo"])
 _GLOBBED = st.one_of(_SEGMENTS, st.sampled_from(["*", "?", "a*", "*a", "a?", "*?", "?*", "d*a"]))

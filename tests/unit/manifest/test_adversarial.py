@@ -7,16 +7,15 @@ import sys
 
 import pytest
 
-from agentbox.manifest import parse
-from agentbox.manifest.loader import MAX_BYTES
+from agentbox.manifest.load import MAX_BYTES, parse
 from agentbox.manifest.secrets import is_credential
 
 HEAD = '[meta]\nschema_version = 1\nname = "x"\n'
 JUDGE = """
 import json, re, sys, time
-from agentbox.features import load_features
-from agentbox.manifest import parse
-from agentbox.rules import run
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.load import parse
+from agentbox.manifest.rules.engine import run
 def judge(data):
     begun = time.process_time()
     report = run(parse(data, "x"), features=load_features())

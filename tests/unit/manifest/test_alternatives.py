@@ -5,9 +5,10 @@ import tomllib
 import pytest
 import tomli_w
 
-from agentbox.manifest import effective_values, flat, load, parse
+from agentbox.core.paths import CHECKOUT
 from agentbox.manifest.alternatives import others, with_value
-from agentbox.settings import CHECKOUT
+from agentbox.manifest.keys import effective_values, flat
+from agentbox.manifest.load import load, parse
 
 FULL = CHECKOUT / "tests/rules/full.toml"
 VALUES = effective_values(load(FULL))

@@ -10,8 +10,8 @@ import pytest
 from case import FOLDER
 from language_server import LanguageServer
 
-from agentbox.manifest.bundle import BUNDLE, schema_at
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.manifest.schema.bundle import BUNDLE, schema_at
 
 DIRECTIVE = f"#:schema ./schema/{BUNDLE}\n"
 BASE = f"{DIRECTIVE}[meta]\nschema_version = 1\n"

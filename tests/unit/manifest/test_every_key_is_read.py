@@ -15,54 +15,62 @@ from typing import Any
 
 import pytest
 
-from agentbox.features import AVAILABLE, UNREAD
-from agentbox.manifest import generic, keys
-from agentbox.manifest.bundle import properties, resolved
+from agentbox.core.paths import CHECKOUT
 from agentbox.manifest.conditions import conditions
-from agentbox.settings import CHECKOUT
+from agentbox.manifest.features.available import AVAILABLE, UNREAD
+from agentbox.manifest.keys import generic, keys
+from agentbox.manifest.schema.bundle import properties, resolved
 
 READERS: dict[str, tuple[str, ...]] = {
-    "meta.*": ("agentbox/render/compose.py", "agentbox/render/podman.py", "agentbox/api", "agentbox/render"),
-    "image.systems": ("agentbox/lockfile", "agentbox/plan/words.py", "agentbox/lock"),
-    "image.*": ("agentbox/lock", "agentbox/image"),
+    "meta.*": (
+        "agentbox/plan/render/compose.py",
+        "agentbox/plan/render/podman.py",
+        "agentbox/api",
+        "agentbox/plan/render",
+    ),
+    "image.systems": ("agentbox/plan/lockfile", "agentbox/plan/placeholders.py", "agentbox/host/packages"),
+    "image.*": ("agentbox/host/packages", "agentbox/host/image"),
     "resources.tmp_size": ("agentbox/plan/storage.py",),
     "resources.log_size": ("agentbox/plan",),
-    "resources.*": ("agentbox/render",),
-    "api.*": ("agentbox/api", "agentbox/render", "agentbox/plan/secrets.py", "agentbox/supervision"),
-    "observability.*": ("agentbox/plan", "agentbox/log.py", "agentbox/api", "agentbox/render"),
+    "resources.*": ("agentbox/plan/render",),
+    "api.*": ("agentbox/api", "agentbox/plan/render", "agentbox/plan/secrets.py", "agentbox/box/supervision"),
+    "observability.*": ("agentbox/plan", "agentbox/core/logging.py", "agentbox/api", "agentbox/plan/render"),
     "adapters.*": ("agentbox/adapters", "agentbox/agents", "agentbox/plan/slots.py", "agentbox/plan/secrets.py"),
     "mesh.*": ("agentbox/mesh", "agentbox/api", "agentbox/plan/secrets.py"),
     "sovereign_mesh.*": ("config/features",),
     "providers.*": ("agentbox/gateway", "agentbox/agents"),
-    "privacy.policy.outbound": ("agentbox/gateway/llm", "agentbox/privacy"),
-    "privacy.policy.*": ("agentbox/adapters", "agentbox/privacy"),
-    "privacy.*": ("agentbox/privacy",),
-    "desktop.*": ("config/features", "agentbox/desktop"),
+    "privacy.policy.outbound": ("agentbox/gateway/llm", "agentbox/policy/redaction"),
+    "privacy.policy.*": ("agentbox/adapters", "agentbox/policy/redaction"),
+    "privacy.*": ("agentbox/policy/redaction",),
+    "desktop.*": ("config/features", "agentbox/box/programs/desktop"),
     "gpu.*": ("config/features",),
     "toolchains.*": ("config/features",),
-    "skills.corpus.*": ("agentbox/plan/make.py",),
+    "skills.corpus.*": ("agentbox/plan/build.py",),
     "skills.*": ("config/features",),
-    "agents.*.limits.*": ("agentbox/agents", "agentbox/limits", "agentbox/gateway", "agentbox/sandbox"),
-    "agents.*.llm.*": ("agentbox/gateway", "agentbox/grants"),
-    "agents.*": ("agentbox/agents", "agentbox/api", "agentbox/grants"),
+    "agents.*.limits.*": ("agentbox/agents", "agentbox/policy/limits", "agentbox/gateway", "agentbox/sandbox"),
+    "agents.*.llm.*": ("agentbox/gateway", "agentbox/policy/rights"),
+    "agents.*": ("agentbox/agents", "agentbox/api", "agentbox/policy/rights"),
     "state.*": ("agentbox/api",),
-    "limits.*": ("agentbox/agents", "agentbox/limits", "agentbox/gateway", "agentbox/sandbox"),
+    "limits.*": ("agentbox/agents", "agentbox/policy/limits", "agentbox/gateway", "agentbox/sandbox"),
     "policies.*": (
-        "agentbox/manifest/profiles.py",
-        "agentbox/manifest/policy.py",
-        "agentbox/grants",
+        "agentbox/policy/profiles.py",
+        "agentbox/policy/policy.py",
+        "agentbox/policy/rights",
         "agentbox/gateway",
     ),
     "egress.*": ("agentbox/gateway",),
-    "security.audit_acknowledged": ("agentbox/rules",),
-    "security.exceptions.*": ("agentbox/features", "agentbox/plan", "agentbox/render"),
+    "security.audit_acknowledged": ("agentbox/manifest/rules",),
+    "security.exceptions.*": ("agentbox/manifest/features", "agentbox/plan", "agentbox/plan/render"),
 }
 """The first pattern that fits counts."""
 
 COMPUTED = {
-    "meta.schema_version": ("agentbox/manifest/fits.py", "const"),  # the schema has one value, and refuses another
-    "mesh.token_env": ("agentbox/supervision/slot_secrets.py", "_env"),
-    "mesh.token_file": ("agentbox/supervision/slot_secrets.py", "_file"),
+    "meta.schema_version": (
+        "agentbox/manifest/schema/quick_check.py",
+        "const",
+    ),  # the schema has one value, and refuses another
+    "mesh.token_env": ("agentbox/box/supervision/slot_secrets.py", "_env"),
+    "mesh.token_file": ("agentbox/box/supervision/slot_secrets.py", "_file"),
 }
 """Keys whose name no code writes out: the file that reads them, and by which word."""
 

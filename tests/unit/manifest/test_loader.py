@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.errors import AgentboxError
-from agentbox.manifest import Size, apply_class, effective_values, keys, load, parse
-from agentbox.manifest.loader import MAX_BYTES
+from agentbox.core.errors import AgentboxError
+from agentbox.manifest.keys import apply_class, effective_values, keys
+from agentbox.manifest.load import MAX_BYTES, load, parse
+from agentbox.manifest.types import Size
 
 MINIMAL = b"[meta]\nschema_version = 1\n"
 
@@ -120,12 +121,12 @@ def test_deep_tables_are_a_finding(depth: int) -> None:
 def test_validated_bytes_need_no_validator() -> None:
     """With `check=False` neither jsonschema nor what it needs is imported."""
     code = (
-        "import sys; from agentbox.manifest import parse; from agentbox.features import load_features;"
+        "import sys; from agentbox.manifest.load import parse; from agentbox.manifest.features.loader import load_features;"
         "assert parse(b'[meta]\\nschema_version = 1\\n', 'x', check=False).effective;"
         "assert load_features(); print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "agentbox.features" in done.stdout.split()
+    assert "agentbox.manifest.features" in done.stdout.split()
     assert not {"jsonschema", "referencing", "structlog", "click"} & set(done.stdout.split())
 
 

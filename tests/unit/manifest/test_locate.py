@@ -10,9 +10,9 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentbox.core.paths import CHECKOUT
 from agentbox.manifest.keypath import KeyPath, to_text
-from agentbox.manifest.locate import Position, locate
-from agentbox.settings import CHECKOUT
+from agentbox.manifest.positions import Position, locate
 
 _AVOID = (".venv", ".git", "node_modules")
 FILES = sorted(

@@ -1,7 +1,7 @@
 """docs/manifest.md is generated."""
 
-from agentbox.manifest import keys
-from agentbox.manifest.reference import COMMAND, TARGET, page
+from agentbox.host.reference.manifest import COMMAND, TARGET, page
+from agentbox.manifest.keys import keys
 
 
 def test_the_page_is_fresh() -> None:

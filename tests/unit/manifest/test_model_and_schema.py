@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import pytest
 
-from agentbox.features import slot_class
-from agentbox.manifest import Model, keys, schema_dir
-from agentbox.manifest.bundle import BUNDLE, bundle, properties, resolved, text
+from agentbox.core.data_files import schema_dir
 from agentbox.manifest.conditions import conditions
-from agentbox.manifest.key_table import generic
-from agentbox.manifest.model import hints_of, plain
-from agentbox.manifest.sections.policies import SCOPES
-from agentbox.manifest.words import APPLY_ORDER, AtLeast, Pattern, Range, Size, Unique, Word
+from agentbox.manifest.features.slots import slot_class
+from agentbox.manifest.keys import generic, keys
+from agentbox.manifest.model import Model, hints_of, plain
+from agentbox.manifest.schema.bundle import BUNDLE, bundle, properties, resolved, text
+from agentbox.manifest.tables.policies import SCOPES
+from agentbox.manifest.types import APPLY_ORDER, AtLeast, Pattern, Range, Size, Unique, Word
 
 ALLOWED_KEYWORDS = {
     "$schema",
@@ -199,7 +199,7 @@ def test_one_file_a_table() -> None:
     for name in names:
         hint = hints_of(Model)[name]
         kind = get_args(hint)[1] if get_origin(hint) is Mapping else hint
-        assert kind.__module__ == f"agentbox.manifest.sections.{name}"
+        assert kind.__module__ == f"agentbox.manifest.tables.{'slots' if name == 'adapters' else name}"
 
 
 def test_root_holds_references_only() -> None:
@@ -221,7 +221,7 @@ def test_only_allowed_keywords(path: Any) -> None:
 def test_the_bundle_is_fresh() -> None:
     """The file for editors equals what the sections say."""
     written = (schema_dir() / BUNDLE).read_text()
-    assert written == text(), "stale: run `python -m agentbox.manifest.bundle`"
+    assert written == text(), "stale: run `python -m agentbox.manifest.schema.bundle`"
 
 
 def test_the_bundle_has_local_references_only() -> None:

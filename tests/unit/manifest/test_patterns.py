@@ -9,19 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pattern_samples import PATTERNS, VALUES
 
-from agentbox.manifest.patterns import (
-    OPERATIONS,
-    SCOPES,
-    HostPattern,
-    PathPattern,
-    PatternError,
-    Scope,
-    globs,
-    hosts,
-    parse,
-)
-from agentbox.manifest.patterns.hosts import split_address
-from agentbox.manifest.sections import policies
+from agentbox.manifest.tables import policies
+from agentbox.policy.patterns import globs, hosts
+from agentbox.policy.patterns.base import PatternError
+from agentbox.policy.patterns.hosts import HostPattern, split_address
+from agentbox.policy.patterns.paths import PathPattern
+from agentbox.policy.patterns.scopes import OPERATIONS, SCOPES, Scope, parse
 
 ANY_PACE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 GLOBS = st.text("ab*?", max_size=6)

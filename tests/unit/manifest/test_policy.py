@@ -9,11 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pattern_samples import PATTERNS, VALUES
 
-from agentbox.manifest.patterns import OPERATIONS, SCOPES, PatternError, Scope
-from agentbox.manifest.policy import Policy, make
-from agentbox.manifest.profiles import ChainError, chain, effective, profiles
-from agentbox.manifest.sections.policies import FsRule, NetRule
-from agentbox.manifest.sections.policies import Policy as Written
+from agentbox.manifest.tables.policies import FsRule, NetRule
+from agentbox.manifest.tables.policies import Policy as Written
+from agentbox.policy.patterns.base import PatternError
+from agentbox.policy.patterns.scopes import OPERATIONS, SCOPES, Scope
+from agentbox.policy.policy import Policy, make
+from agentbox.policy.profiles import ChainError, chain, effective, profiles
 
 METHODS = st.lists(st.sampled_from(["GET", "POST"]), max_size=1).map(tuple)
 PATHS = st.lists(st.sampled_from(["/a", "/a/*", "/*"]), max_size=1).map(tuple)

@@ -5,9 +5,10 @@ import tomllib
 import pytest
 from jsonschema import Draft202012Validator
 
-from agentbox.manifest import Finding, parse
-from agentbox.manifest.bundle import bundle
-from agentbox.manifest.examples import EXAMPLES
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.load import parse
+from agentbox.manifest.schema.bundle import bundle
+from agentbox.manifest.schema.examples import EXAMPLES
 
 BASE = "[meta]\nschema_version = 1\n"
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbox.manifest import Size, size_bytes
-from agentbox.manifest.nearest import distance, nearest
 from agentbox.manifest.secrets import is_credential, is_placeholder
-from agentbox.manifest.spelling import as_seconds, as_size
+from agentbox.manifest.suggest import distance, nearest
+from agentbox.manifest.toml_text import as_seconds, as_size
+from agentbox.manifest.types import Size, size_bytes
 
 _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 

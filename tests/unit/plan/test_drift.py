@@ -1,6 +1,6 @@
 """drift: which keys of two plans differ, and what that needs."""
 
-from agentbox.manifest import apply_classes
+from agentbox.manifest.keys import apply_classes
 from agentbox.plan.drift import Drift, drift
 from agentbox.testing.plans import plan_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentbox.features import Feature, FixedPort
+from agentbox.manifest.features.model import Feature, FixedPort
 from agentbox.plan.errors import PlanError
 from agentbox.plan.from_features import Contribution
 from agentbox.plan.from_features import contribution as contribution_of

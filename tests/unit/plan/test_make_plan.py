@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from agentbox.canonical import digest
-from agentbox.features import load_features
-from agentbox.lockfile import write
-from agentbox.manifest import parse
-from agentbox.plan import Plan, PlanError, make_plan
-from agentbox.plan.errors import LockDisagreesError
+from agentbox.core.canonical import digest
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.load import parse
+from agentbox.plan.build import make_plan
+from agentbox.plan.errors import LockDisagreesError, PlanError
+from agentbox.plan.lockfile.writer import write
+from agentbox.plan.model import Plan
 from agentbox.testing.plans import SYSTEM, lock_of, manifest_bytes, plan_of
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentbox.plan.errors import PlanError
 from agentbox.plan.merge import Profile, baseline, effective, merge
 from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
-from agentbox.sealed import hides
+from agentbox.policy.protected_paths import hides
 from agentbox.testing.plans import plan_of as _plan_of
 
 _PLAN = _plan_of()

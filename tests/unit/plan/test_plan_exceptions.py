@@ -3,14 +3,18 @@
 import pytest
 import yaml
 
-from agentbox.canonical import digest
-from agentbox.features import ExceptionNeed, Feature, Gate, load_features
-from agentbox.lockfile import write
-from agentbox.manifest import config_dir, parse
-from agentbox.manifest.sections.security import ExceptionKey
-from agentbox.plan import Plan, make_plan
+from agentbox.core.canonical import digest
+from agentbox.core.data_files import config_dir
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.features.model import ExceptionNeed, Feature, Gate
+from agentbox.manifest.load import parse
+from agentbox.manifest.tables.security import ExceptionKey
+from agentbox.plan.build import make_plan
 from agentbox.plan.errors import PlanError
-from agentbox.render import compose, security_report
+from agentbox.plan.lockfile.writer import write
+from agentbox.plan.model import Plan
+from agentbox.plan.render.compose import compose
+from agentbox.plan.render.security_report import security_report
 from agentbox.testing.plans import SYSTEM, lock_of, manifest_bytes
 
 _DEV = "[meta]\nschema_version = 1\ndev = true\n"

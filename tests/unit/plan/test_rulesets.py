@@ -5,12 +5,11 @@ from typing import Any, Final
 
 import pytest
 
-from agentbox.features import load_features
-from agentbox.plan import Plan
+from agentbox.core.paths import Paths
+from agentbox.manifest.features.loader import load_features
 from agentbox.plan.errors import PlanError
 from agentbox.plan.from_features import contribution
-from agentbox.plan.model import Delta, Device, Program, Ruleset, Volume
-from agentbox.settings import Paths
+from agentbox.plan.model import Delta, Device, Plan, Program, Ruleset, Volume
 from agentbox.testing.plans import plan_of
 
 FEATURES: Final = {name: row for name, row in load_features().items() if row.programs}
@@ -164,7 +163,7 @@ def test_the_plan_has_a_ruleset_for_each_program_of_a_feature_and_for_no_other()
 
 def test_a_word_in_a_sandbox_table_must_stand_for_something() -> None:
     """As everywhere in a feature file."""
-    from agentbox.features import Feature
+    from agentbox.manifest.features.model import Feature
 
     feature = Feature(name="editor", programs=({**EDITOR, "sandbox": {"secrets": ["{no.such_env}"]}},))
     with pytest.raises(PlanError, match=r"feature editor: \{no.such_env\}"):

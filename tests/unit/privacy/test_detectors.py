@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from agentbox.privacy.detectors import RULES, iban, luhn, names_secret
-from agentbox.privacy.findings import masked
+from agentbox.policy.redaction.detectors import RULES, iban, luhn, names_secret
+from agentbox.policy.redaction.findings import masked
 
 LOWER = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 FOUND = {

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.privacy import Flow, Guard, Rejected, guard_of
-from agentbox.privacy.guard import WINDOW
+from agentbox.policy.redaction.flow import Flow
+from agentbox.policy.redaction.guard import WINDOW, Guard, Rejected, guard_of
 
 KEY = "AKIA" + "ABCDEFGH12345678"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agentbox.errors import AgentboxError
-from agentbox.privacy import Guard, Rejected, guard_of
-from agentbox.privacy.detectors import RULES
+from agentbox.core.errors import AgentboxError
+from agentbox.policy.redaction.detectors import RULES
+from agentbox.policy.redaction.guard import Guard, Rejected, guard_of
 
 KEY = "AKIA" + "ABCDEFGH12345678"
 

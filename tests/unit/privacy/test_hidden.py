@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agentbox.privacy import guard_of
+from agentbox.policy.redaction.guard import guard_of
 
 GUARD = guard_of({"enabled": True, "mode": "rules", "entities": ["*"], "policy": {"pods": "strict"}})
 

@@ -1,8 +1,8 @@
 """The walk over a call's arguments."""
 
-from agentbox.adapters.beads.contract import BeadSpec
-from agentbox.adapters.events.contract import NewEvent
-from agentbox.privacy.walk import rewrite
+from agentbox.contracts.beads import BeadSpec
+from agentbox.contracts.events import NewEvent
+from agentbox.policy.redaction.walk import rewrite
 
 
 def upper(text, key):
@@ -51,7 +51,7 @@ def test_a_pointer_to_nothing_changes_nothing():
 
 def test_bytes_that_are_json_are_looked_into():
     """As a patch is; what does not fit, or holds no finding, stays byte for byte."""
-    from agentbox.privacy.walk import rewrite
+    from agentbox.policy.redaction.walk import rewrite
 
     def upper(text, _key):
         return text.upper()

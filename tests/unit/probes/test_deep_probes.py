@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from agentbox.box.readiness.requirements.artifacts import ArtifactsRequirement
+from agentbox.core.paths import Paths
 from agentbox.plan.model import Probe
-from agentbox.probes.requirements.artifacts import ArtifactsRequirement
-from agentbox.settings import Paths
 from agentbox.testing.prefix_box import default_programs, make_plan
 from agentbox.testing.until import until
 

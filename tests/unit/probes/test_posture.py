@@ -5,16 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from agentbox.box.posture import fingerprint
+from agentbox.box.posture.drift import compare
+from agentbox.box.posture.extra import extra_mounts
+from agentbox.box.posture.measured import measured, tmpfs_found
+from agentbox.box.posture.promised import promised
+from agentbox.core.linux import capabilities
+from agentbox.core.linux.mountinfo import holder, mounts, parse, tmpfs_kib
+from agentbox.core.paths import Paths
 from agentbox.plan.merge import Profile, effective
 from agentbox.plan.model import Delta, Device, Tmpfs, Volume
 from agentbox.plan.names import KUBERNETES
-from agentbox.probes.posture import capabilities, fingerprint
-from agentbox.probes.posture.drift import compare
-from agentbox.probes.posture.extra import extra_mounts
-from agentbox.probes.posture.measured import measured, tmpfs_found
-from agentbox.probes.posture.mountinfo import holder, mounts, parse, tmpfs_kib
-from agentbox.probes.posture.promised import promised
-from agentbox.settings import Paths
 from agentbox.testing.plans import plan_of
 from agentbox.testing.prefix_box import make_plan
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from agentbox.box.probes.base import ProbeResult
+from agentbox.box.probes.executable import why_not_executable
+from agentbox.box.probes.suite import FORCED, run_probes
+from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan, Probe
-from agentbox.probes.base import ProbeResult
-from agentbox.probes.executable import why_not_executable
-from agentbox.probes.suite import FORCED, run_probes
-from agentbox.settings import Paths
 from agentbox.testing.prefix_box import PYTHON, make_plan
 
 # As PID 1 does before supervisord; the system call of the waiting thread is not what the signal interrupts.
@@ -25,8 +25,8 @@ SIGNALLED = """
 import os, signal, sys, threading
 from pathlib import Path
 from agentbox.plan.model import Probe
-from agentbox.probes.suite import run_probes
-from agentbox.settings import Paths
+from agentbox.box.probes.suite import run_probes
+from agentbox.core.paths import Paths
 from agentbox.testing.prefix_box import make_plan
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 folder = Path(sys.argv[1])
@@ -158,7 +158,7 @@ def test_a_probe_out_of_time_is_killed_with_all_its_children(paths: Paths, tmp_p
 
 
 def _alive(pid: int) -> bool:
-    from agentbox.supervision import procfs
+    from agentbox.core.linux import procfs
 
     return procfs.alive(pid)
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from agentbox.box.readiness.evaluator import Evaluator
+from agentbox.box.readiness.standard import Standard, standard_requirements
+from agentbox.box.supervision.rpc import ShuttingDown
 from agentbox.plan.model import Plan, Probe
-from agentbox.probes.readiness import Evaluator
-from agentbox.probes.standard import Standard, standard_requirements
-from agentbox.supervision.rpc import ShuttingDown
 from agentbox.testing.prefix_box import PrefixBox, default_programs, make_plan
 
 DEEP = Probe(id="tool", feature="core", kind="path", type="file", path="/opt/agentbox/share/tool", stage="deep")

@@ -5,10 +5,10 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
 
-from agentbox.probes.in_thread import InThread
-from agentbox.probes.readiness import STALLED, Evaluator, Verdict
-from agentbox.probes.requirement import Requirement
-from agentbox.probes.requirements.adapters import AdaptersRequirement
+from agentbox.box.readiness.evaluator import STALLED, Evaluator, Verdict
+from agentbox.box.readiness.requirement import Requirement
+from agentbox.box.readiness.requirements.adapters import AdaptersRequirement
+from agentbox.core.background.daemon_threads import InThread
 
 
 class Switch(Requirement):

@@ -8,9 +8,9 @@ from pathlib import Path
 SCRIPT = """
 import asyncio, json, subprocess, sys, time
 from pathlib import Path
-from agentbox.probes.readiness import Evaluator
-from agentbox.probes.requirements.paths import PathsRequirement
-from agentbox.settings import Paths
+from agentbox.box.readiness.evaluator import Evaluator
+from agentbox.box.readiness.requirements.paths import PathsRequirement
+from agentbox.core.paths import Paths
 from agentbox.testing.prefix_box import make_plan
 
 def mount(*argv):

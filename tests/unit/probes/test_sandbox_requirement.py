@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from agentbox import clock
-from agentbox.adapters.orchestrator.canaries import CanaryReport
-from agentbox.probes.requirements.sandbox import STALE_SECONDS, SandboxRequirement
+from agentbox.box.readiness.requirements.sandbox import STALE_SECONDS, SandboxRequirement
+from agentbox.contracts.agent_host.canaries import CanaryReport
+from agentbox.core import clock
 
 GOOD = CanaryReport(revision=1, at=clock.from_wire("2026-01-01T00:00:00.000Z"), rules=8)
 NOT_RUN = ("sandbox:canary not enforced",)

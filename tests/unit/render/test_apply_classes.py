@@ -12,15 +12,17 @@ import pytest
 import tomli_w
 from yaml import safe_load_all
 
-from agentbox.features import enabled, load_features
-from agentbox.image.oci.config import image_config
-from agentbox.lock.wanted import inputs_of
-from agentbox.lockfile import write
-from agentbox.manifest import Manifest, apply_class, effective_values, parse
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.image.oci.config import image_config
+from agentbox.host.packages.wanted import inputs_of
 from agentbox.manifest.alternatives import others
-from agentbox.plan import Plan, make_plan
-from agentbox.render.targets import TARGETS, Given
-from agentbox.settings import CHECKOUT
+from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.keys import apply_class, effective_values
+from agentbox.manifest.load import Manifest, parse
+from agentbox.plan.build import make_plan
+from agentbox.plan.lockfile.writer import write
+from agentbox.plan.model import Plan
+from agentbox.plan.render.targets import TARGETS, Given
 from agentbox.testing.plans import SYSTEM, lock_of
 
 MANY = tomllib.loads((CHECKOUT / "tests/rules/full.toml").read_text())

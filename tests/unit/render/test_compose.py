@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from agentbox.plan import Plan
-from agentbox.plan.model import Delta, Device, Tmpfs, Volume
-from agentbox.render import RenderError, compose, compose_folder
-from agentbox.render.compose import size
+from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
+from agentbox.plan.render.compose import compose, size
+from agentbox.plan.render.errors import RenderError
+from agentbox.plan.render.files import compose_folder
 from agentbox.testing.plans import manifest_bytes, plan_of
 
 IMAGE = "agentbox:0123456789ab@sha256:" + "a" * 64

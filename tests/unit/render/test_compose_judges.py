@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from agentbox.render import compose_folder
+from agentbox.plan.render.files import compose_folder
 from agentbox.testing.plans import manifest_bytes, plan_of
 
 IMAGE = "agentbox:0123456789ab@sha256:" + "a" * 64

@@ -1,7 +1,7 @@
 """Layer `config`: what a manifest puts into the image beside the packages."""
 
-from agentbox.features import corpus_dir, skill_names
-from agentbox.render import config_layer
+from agentbox.manifest.features.corpus import corpus_dir, skill_names
+from agentbox.plan.render.files import config_layer
 from agentbox.testing.plans import plan_of
 
 SKILLS = "/opt/agentbox/skills/"

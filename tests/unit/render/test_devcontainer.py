@@ -2,8 +2,8 @@
 
 import json
 
-from agentbox.render.compose import compose
-from agentbox.render.devcontainer import devcontainer
+from agentbox.plan.render.compose import compose
+from agentbox.plan.render.devcontainer import devcontainer
 from agentbox.testing.plans import plan_of
 
 # containers.dev, "Dev Container metadata reference", general and Compose properties: type of each that is written.

@@ -9,13 +9,15 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentbox.features import ExceptionNeed, Feature, Gate, load_features
-from agentbox.lockfile import write
-from agentbox.manifest import parse
-from agentbox.manifest.sections.security import ExceptionKey
-from agentbox.plan import Plan, make_plan
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.features.model import ExceptionNeed, Feature, Gate
+from agentbox.manifest.load import parse
+from agentbox.manifest.tables.security import ExceptionKey
+from agentbox.plan.build import make_plan
 from agentbox.plan.errors import PlanError
-from agentbox.render import compose
+from agentbox.plan.lockfile.writer import write
+from agentbox.plan.model import Plan
+from agentbox.plan.render.compose import compose
 from agentbox.testing.plans import SYSTEM, lock_of
 
 KEYS: tuple[ExceptionKey, ...] = get_args(ExceptionKey)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
+from agentbox.host.rendered_grants import READERS, UnknownGrantError, of_plan, unexcused, unused
 from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
-from agentbox.render.grants import READERS, UnknownGrantError, of_plan, unexcused, unused
-from agentbox.render.options import Options
-from agentbox.render.podman import podman_run
-from agentbox.render.targets import Given, render
+from agentbox.plan.render.options import Options
+from agentbox.plan.render.podman import podman_run
+from agentbox.plan.render.targets import Given, render
 from agentbox.testing.plans import manifest_bytes, plan_of
 
 IMAGE = "registry.example/agentbox@sha256:" + "a" * 64

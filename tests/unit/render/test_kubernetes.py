@@ -10,10 +10,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbox.errors import ExitCode
-from agentbox.render import Options, RenderError
-from agentbox.render.kubernetes import PodSecurityError, kubernetes, violations
-from agentbox.render.yaml import Block, dump
+from agentbox.core.errors import ExitCode
+from agentbox.plan.render.errors import RenderError
+from agentbox.plan.render.kubernetes.objects import kubernetes
+from agentbox.plan.render.kubernetes.security import PodSecurityError, violations
+from agentbox.plan.render.options import Options
+from agentbox.plan.render.yaml import Block, dump
 from agentbox.testing.plans import manifest_bytes, plan_of
 
 IMAGE = "registry.example/agentbox@sha256:" + "a" * 64

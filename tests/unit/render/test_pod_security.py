@@ -8,8 +8,10 @@ import pytest
 import yaml
 
 from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
-from agentbox.render import Options, RenderError
-from agentbox.render.kubernetes import PodSecurityError, kubernetes, violations
+from agentbox.plan.render.errors import RenderError
+from agentbox.plan.render.kubernetes.objects import kubernetes
+from agentbox.plan.render.kubernetes.security import PodSecurityError, violations
+from agentbox.plan.render.options import Options
 from agentbox.testing.plans import manifest_bytes, plan_of
 
 IMAGE = "registry.example/agentbox@sha256:" + "a" * 64

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import yaml
 
-from agentbox.render import Options, compose, podman_run
+from agentbox.plan.render.compose import compose
+from agentbox.plan.render.options import Options
+from agentbox.plan.render.podman import podman_run
 from agentbox.testing.plans import plan_of
 
 IMAGE = "agentbox:0123456789ab@sha256:" + "a" * 64

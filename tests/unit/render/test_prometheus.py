@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agentbox.render.prometheus import ALERTS, CONFIG_FILE, RULES_FILE, prometheus, target
+from agentbox.plan.render.prometheus import ALERTS, CONFIG_FILE, RULES_FILE, prometheus, target
 from agentbox.testing.plans import plan_of
 
 PLAN = plan_of()

@@ -1,4 +1,4 @@
-"""agentbox.render.build: the files of layer `config`, as a Nix derivation makes them."""
+"""agentbox.plan.render.build: the files of layer `config`, as a Nix derivation makes them."""
 
 import json
 import subprocess
@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.canonical import digest
-from agentbox.features import ALWAYS, load_features
-from agentbox.lockfile import DebEntry, Lock, WheelEntry, write
-from agentbox.plan import Plan
-from agentbox.settings import CHECKOUT
+from agentbox.core.canonical import digest
+from agentbox.core.paths import CHECKOUT
+from agentbox.manifest.features.loader import ALWAYS, load_features
+from agentbox.plan.lockfile.model import DebEntry, Lock, WheelEntry
+from agentbox.plan.lockfile.writer import write
+from agentbox.plan.model import Plan
 from agentbox.testing.plans import SYSTEM, manifest_bytes
 
 SHA = "0" * 64
@@ -50,7 +51,7 @@ def _run(folder: Path, manifest: bytes, *more: str) -> subprocess.CompletedProce
     """As nix/run.py starts it: isolated, its own folders only."""
     (folder / "agentbox.toml").write_bytes(manifest)
     (folder / "agentbox.lock").write_bytes(write(_lock()))
-    start = "import runpy, sys; sys.path[:0] = [sys.argv.pop(1)]; runpy.run_module('agentbox.render.build', run_name='__main__', alter_sys=True)"
+    start = "import runpy, sys; sys.path[:0] = [sys.argv.pop(1)]; runpy.run_module('agentbox.plan.render.build', run_name='__main__', alter_sys=True)"
     files = [f"--{name}={folder / file}" for name, file in (("manifest", "agentbox.toml"), ("lock", "agentbox.lock"))]
     argv = [
         sys.executable,

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from agentbox.manifest import config_dir
-from agentbox.render import RenderError, seccomp_text
+from agentbox.core.data_files import config_dir
+from agentbox.plan.render.errors import RenderError
+from agentbox.plan.render.seccomp import seccomp_text
 
 LIST = json.loads(seccomp_text())
 STOCK = json.loads((Path(__file__).parents[2] / "data/moby-seccomp.json").read_text())

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
-from agentbox.render.controls import ENGINE, FIELDS, LINES, Judged
-from agentbox.render.kubernetes.security import BASELINE, PRIVILEGED, RESTRICTED
-from agentbox.render.security_report import report, report_json, security_report
+from agentbox.plan.render.controls import ENGINE, FIELDS, LINES, Judged
+from agentbox.plan.render.kubernetes.security import BASELINE, PRIVILEGED, RESTRICTED
+from agentbox.plan.render.security_report import report, report_json, security_report
 from agentbox.testing.plans import plan_of
 
 # The recommendations of CIS Docker 1.6 that a box holds, less what the engine holds.

@@ -8,7 +8,7 @@ import yaml as pyyaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbox.render.yaml import Quoted, dump
+from agentbox.plan.render.yaml import Quoted, dump
 
 _SCALARS = st.one_of(
     st.text(st.characters(exclude_categories=("Cs",)), max_size=12),

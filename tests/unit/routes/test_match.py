@@ -2,7 +2,8 @@
 
 import pytest
 
-from agentbox.routes import ROUTES, Matcher
+from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.routes.match import Matcher
 
 MATCHER = Matcher(ROUTES)
 

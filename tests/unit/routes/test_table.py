@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from agentbox.routes import BY_NAME, ROUTES, SCOPES, Route
+from agentbox.contracts.registry import BY_NAME, ROUTES, SCOPES
+from agentbox.contracts.routes.route import Route
 
 
 def name_of(route: Route) -> str:

@@ -2,9 +2,10 @@
 
 from catalogue import FEATURES
 
-from agentbox.features import ALWAYS, gates, load_features
-from agentbox.rules import discover
-from agentbox.rules._retired import RETIRED
+from agentbox.manifest.features.available import gates
+from agentbox.manifest.features.loader import ALWAYS, load_features
+from agentbox.manifest.rules._retired import RETIRED
+from agentbox.manifest.rules.discovery import discover
 
 FILE = "E000"
 BASE = [

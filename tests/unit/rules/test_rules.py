@@ -9,14 +9,17 @@ import pytest
 import tomli_w
 from catalogue import FEATURES
 
-from agentbox.features import Feature, Gate, enabled
-from agentbox.manifest import Finding, keys, load, parse
-from agentbox.manifest.key_table import map_paths
-from agentbox.rules import Report, Rule, discover, run
-from agentbox.rules._retired import RELEASED, RETIRED
-from agentbox.rules.reference import BANDS, COMMAND, TARGET, page
-from agentbox.rules.view import Given, Unusable, View
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.reference.rules import BANDS, COMMAND, TARGET, page
+from agentbox.manifest.features.loader import enabled
+from agentbox.manifest.features.model import Feature, Gate
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.keys import keys, map_paths
+from agentbox.manifest.load import load, parse
+from agentbox.manifest.rules._retired import RELEASED, RETIRED
+from agentbox.manifest.rules.context import Given, Unusable, View
+from agentbox.manifest.rules.discovery import Rule, discover
+from agentbox.manifest.rules.engine import Report, run
 
 SMALLEST = {"meta": {"schema_version": 1}, "adapters": {"pods": {"use": "off"}, "memory": {"use": "off"}}}
 RULES = list(discover().values())

@@ -2,9 +2,9 @@
 
 import sys
 
+from agentbox.core.linux.landlock import Grant
 from agentbox.sandbox.always import ALWAYS
-from agentbox.sandbox.confine import Confinement
-from agentbox.sandbox.landlock import Grant
+from agentbox.sandbox.confinement import Confinement
 from agentbox.testing.confined import EVERYWHERE, answer
 
 MIB = 1 << 20

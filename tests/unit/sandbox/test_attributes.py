@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.sandbox.confine import Confinement
-from agentbox.sandbox.landlock import Grant
+from agentbox.core.linux.landlock import Grant
+from agentbox.sandbox.confinement import Confinement
 from agentbox.testing.confined import answer
 
 SYSTEM = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc"))

@@ -8,12 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.limits.reserve import LEAST_TASKS, TASKS, TASKS_OF_ONE, needed_tasks, reserved_tasks, tasks_of_agents
-from agentbox.sandbox import Launch, tree
-from agentbox.sandbox.box_tasks import BoxShare, BoxTasks
-from agentbox.sandbox.client import Agent, Launcher
-from agentbox.sandbox.confine import Confinement
-from agentbox.sandbox.landlock import Grant
+from agentbox.core.linux.landlock import Grant
+from agentbox.policy.limits.reserve import (
+    LEAST_TASKS,
+    TASKS,
+    TASKS_OF_ONE,
+    needed_tasks,
+    reserved_tasks,
+    tasks_of_agents,
+)
+from agentbox.sandbox.confinement import Confinement
+from agentbox.sandbox.launcher import tree
+from agentbox.sandbox.launcher.client import Agent, Launcher
+from agentbox.sandbox.monitor.box_tasks import BoxShare, BoxTasks
+from agentbox.sandbox.spec import Launch
 from agentbox.testing.until import until
 
 MIB = 1 << 20

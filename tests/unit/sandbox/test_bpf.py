@@ -9,8 +9,9 @@ import struct
 
 import pytest
 
-from agentbox.sandbox import bpf, seccomp
-from agentbox.sandbox.syscalls import AARCH64, CALLS, MACHINES, X86_64, Machine
+from agentbox.sandbox.seccomp import agent_filter as seccomp
+from agentbox.sandbox.seccomp import bpf
+from agentbox.sandbox.seccomp.syscalls import AARCH64, CALLS, MACHINES, X86_64, Machine
 
 DONE, ENOSYS, EINVAL = bpf.fail(0), bpf.fail(errno.ENOSYS), bpf.fail(errno.EINVAL)
 ASKED = bpf.NOTIFY

@@ -5,10 +5,10 @@ import socket
 
 import pytest
 
-from agentbox.sandbox.answers.buffers import CONNECTION, END
-from agentbox.sandbox.answers.tables import Tables
-from agentbox.sandbox.confine import Confinement
-from agentbox.sandbox.seccomp import of_this_machine
+from agentbox.sandbox.confinement import Confinement
+from agentbox.sandbox.seccomp.agent_filter import of_this_machine
+from agentbox.sandbox.syscalls.buffers import CONNECTION, END
+from agentbox.sandbox.syscalls.tables import Tables
 from agentbox.testing.confined import EVERYWHERE, answer
 
 MIB = 1 << 20

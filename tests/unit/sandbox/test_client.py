@@ -15,11 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.sandbox import Launch, SpawnFailed, tree
-from agentbox.sandbox.client import Agent, Launcher
-from agentbox.sandbox.confine import Confinement
-from agentbox.sandbox.landlock import Grant
-from agentbox.sandbox.leader import SIGNALS
+from agentbox.core.linux.landlock import Grant
+from agentbox.sandbox.confinement import Confinement
+from agentbox.sandbox.errors import SpawnFailed
+from agentbox.sandbox.launcher import tree
+from agentbox.sandbox.launcher.agent_process import SIGNALS
+from agentbox.sandbox.launcher.client import Agent, Launcher
+from agentbox.sandbox.spec import Launch
 from agentbox.testing.until import until
 
 

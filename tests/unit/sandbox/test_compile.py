@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbox.manifest.policy import Policy, make
-from agentbox.manifest.profiles import profiles
+from agentbox.policy.policy import Policy, make
+from agentbox.policy.profiles import profiles
 from agentbox.sandbox.compile import NotHeld, compile_policy
-from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.confinement import Confinement
 
 TMP = "/var/lib/agentbox/branches/one/tmp"
 BINDINGS = {

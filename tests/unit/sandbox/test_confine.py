@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.sandbox import landlock
-from agentbox.sandbox.confine import Confinement, missing
-from agentbox.sandbox.landlock import Grant
-from agentbox.sandbox.seccomp import of_this_machine
+from agentbox.core.linux import landlock
+from agentbox.core.linux.landlock import Grant
+from agentbox.sandbox.confinement import Confinement, missing
+from agentbox.sandbox.seccomp.agent_filter import of_this_machine
 from agentbox.testing.confined import EVERYWHERE, answer, python
 
 USER = 1000  # whose processes the tests are when they run as root

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.sandbox import Launch
-from agentbox.sandbox.answers.denials import Counts, Denied
-from agentbox.sandbox.client import Agent, Launcher
-from agentbox.sandbox.confine import Confinement
-from agentbox.sandbox.landlock import Grant
-from agentbox.sandbox.spec import Denials
+from agentbox.core.linux.landlock import Grant
+from agentbox.sandbox.confinement import Confinement
+from agentbox.sandbox.launcher.client import Agent, Launcher
+from agentbox.sandbox.spec import Denials, Launch
+from agentbox.sandbox.syscalls.denials import Counts, Denied
 
 SYSTEM = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc"))
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.sandbox import Launch, tree
-from agentbox.sandbox.client import Launcher
-from agentbox.sandbox.confine import Confinement
-from agentbox.sandbox.landlock import Grant
-from agentbox.sandbox.leader import NICE
+from agentbox.core.linux.landlock import Grant
+from agentbox.sandbox.confinement import Confinement
+from agentbox.sandbox.launcher import tree
+from agentbox.sandbox.launcher.agent_process import NICE
+from agentbox.sandbox.launcher.client import Launcher
+from agentbox.sandbox.spec import Launch
 from agentbox.testing.confined import EVERYWHERE, answer
 
 FREE = Confinement(grants=(EVERYWHERE,))

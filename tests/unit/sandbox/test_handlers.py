@@ -2,7 +2,7 @@
 
 import errno
 
-from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.confinement import Confinement
 from agentbox.testing.confined import EVERYWHERE, answer
 
 FREE = Confinement(grants=(EVERYWHERE,))

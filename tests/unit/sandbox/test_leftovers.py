@@ -4,9 +4,9 @@ import os
 import subprocess
 import time
 
-from agentbox import kernel
-from agentbox.sandbox import leftovers, tree
-from agentbox.sandbox.leftovers import MARK, Recorded
+from agentbox.core.linux import kernel
+from agentbox.sandbox.launcher import leftovers, tree
+from agentbox.sandbox.launcher.leftovers import MARK, Recorded
 
 
 def ticks(pid: int) -> int:

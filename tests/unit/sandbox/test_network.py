@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.sandbox.answers.addresses import Place
-from agentbox.sandbox.answers.tables import Tables, names_of
-from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.confinement import Confinement
+from agentbox.sandbox.syscalls.addresses import Place
+from agentbox.sandbox.syscalls.tables import Tables, names_of
 from agentbox.testing.confined import EVERYWHERE, TCP, answer, door
 
 NODE = """

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.sandbox.answers import connect
-from agentbox.sandbox.answers.addresses import Place
-from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.confinement import Confinement
+from agentbox.sandbox.syscalls import connect
+from agentbox.sandbox.syscalls.addresses import Place
 from agentbox.testing.confined import EVERYWHERE, TCP, answer, door, python
 
 FREE = Confinement(grants=(EVERYWHERE,))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.agents.review import calls
-from agentbox.sandbox.confine import Confinement
-from agentbox.sandbox.landlock import Grant, abi, ruleset
-from agentbox.sandbox.opening import Boundary, Opener, Refused, settled
+from agentbox.agents.review import syscalls
+from agentbox.core.linux.landlock import Grant, abi, ruleset
+from agentbox.core.linux.opening import Boundary, Opener, Refused, settled
+from agentbox.sandbox.confinement import Confinement
 from agentbox.testing.confined import answer
 
 TRIES = 100_000  # of a race; it ends earlier once it has seen enough of both sides
@@ -110,7 +110,7 @@ def flipping(one: Path, other: Path) -> Iterator[None]:
 
     def flip() -> None:
         while not over.is_set():
-            calls.exchange(above, one.name, above, other.name)
+            syscalls.exchange(above, one.name, above, other.name)
 
     thread = threading.Thread(target=flip)
     thread.start()

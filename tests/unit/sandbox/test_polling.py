@@ -2,8 +2,8 @@
 
 import pytest
 
-from agentbox.sandbox.answers.polling import LEAST, WATCH
-from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.confinement import Confinement
+from agentbox.sandbox.syscalls.polling import LEAST, WATCH
 from agentbox.testing.confined import EVERYWHERE, answer
 
 MIB = 1 << 20

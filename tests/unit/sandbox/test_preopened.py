@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.sandbox import Launch, tree
-from agentbox.sandbox.client import Launcher
-from agentbox.sandbox.confine import Confinement
-from agentbox.sandbox.landlock import Grant
-from agentbox.sandbox.opening import Boundary, Opener, Refused
-from agentbox.sandbox.preopened import Preopened, of_system
+from agentbox.core.linux.landlock import Grant
+from agentbox.core.linux.opening import Boundary, Opener, Refused
+from agentbox.sandbox.confinement import Confinement
+from agentbox.sandbox.launcher import tree
+from agentbox.sandbox.launcher.client import Launcher
+from agentbox.sandbox.launcher.preopened import Preopened, of_system
+from agentbox.sandbox.spec import Launch
 from agentbox.testing.until import until
 
 

@@ -1,6 +1,6 @@
 """What root may do everywhere, an agent that runs as root may not: clock, interfaces, priorities, names."""
 
-from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.confinement import Confinement
 from agentbox.testing.confined import EVERYWHERE, answer
 
 OVERRIDE = 1 << 1  # CAP_DAC_OVERRIDE, linux/capability.h

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from agentbox.core.linux.landlock import Grant
+from agentbox.core.paths import CHECKOUT, Paths
 from agentbox.plan.model import Ruleset
-from agentbox.sandbox import program
-from agentbox.sandbox.landlock import Grant
-from agentbox.sandbox.syscalls import AARCH64, X86_64
-from agentbox.settings import CHECKOUT, Paths
+from agentbox.sandbox import feature_program
+from agentbox.sandbox.seccomp.syscalls import AARCH64, X86_64
 
 BOX = Paths()
 TEMPORARY = Path("/tmp/editor.x")
@@ -22,7 +22,7 @@ TEMPORARY = Path("/tmp/editor.x")
 def test_grants_of_the_smallest_ruleset() -> None:
     """The toolchain, names and zones, shared memory by name, its temporary folder: nothing below /run, /var/log, /workspace
     or the state, and nothing else that can be written."""
-    found = program.grants(Ruleset(), BOX, TEMPORARY)
+    found = feature_program.grants(Ruleset(), BOX, TEMPORARY)
     written = {grant.path for grant in found if set(grant.letters) & set("wms") and not grant.path.startswith("/dev/")}
     assert written == {str(TEMPORARY)}
     assert not [
@@ -35,13 +35,14 @@ def test_grants_of_the_smallest_ruleset() -> None:
 def test_letters_follow_the_ruleset() -> None:
     """Run only where it works, make sockets only where it has some, no list of what is known by name."""
     ruleset = Ruleset(folders=("/workspace", "/var/lib/agentbox/e"), runs=("/workspace",), unlisted=("/tmp",), reads=("/run/agentbox/secrets/e",))  # fmt: skip
-    found = {grant.path: grant.letters for grant in program.grants(ruleset, BOX, TEMPORARY)}
+    found = {grant.path: grant.letters for grant in feature_program.grants(ruleset, BOX, TEMPORARY)}
     assert [found[path] for path in ("/workspace", "/var/lib/agentbox/e", "/tmp", "/run/agentbox/secrets/e")] == [
         "rlwmx", "rlwm", "rwm", "rl",
     ]  # fmt: skip
     assert found["/dev/ptmx"] == "rwd"
     shown = {
-        grant.path: grant.letters for grant in program.grants(Ruleset(folders=("/a",), sockets=True), BOX, TEMPORARY)
+        grant.path: grant.letters
+        for grant in feature_program.grants(Ruleset(folders=("/a",), sockets=True), BOX, TEMPORARY)
     }
     assert (shown["/a"], "/dev/ptmx" in shown) == ("rlwms", False)
 
@@ -49,15 +50,15 @@ def test_letters_follow_the_ruleset() -> None:
 def test_paths_of_the_box_move_below_a_prefix(tmp_path: Path) -> None:
     """And those of the host stay."""
     ruleset = Ruleset(folders=("/workspace",), reads=("/run/agentbox/secrets/e",), devices=("/dev/null",))
-    found = {grant.path for grant in program.grants(ruleset, Paths(tmp_path), TEMPORARY)}
+    found = {grant.path for grant in feature_program.grants(ruleset, Paths(tmp_path), TEMPORARY)}
     assert {f"{tmp_path}/workspace", f"{tmp_path}/run/agentbox/secrets/e", "/dev/null", "/sys"} <= found
     assert "/workspace" not in found
 
 
 def test_ports() -> None:
     """Its own; with a network also those that are nobody's, and never one of the box's."""
-    assert program.ports(Ruleset(listens=(8888,)), (9090, 8888)) == (8888,)
-    found = program.ports(Ruleset(listens=(8888,), network=True), (9090, 8888))
+    assert feature_program.ports(Ruleset(listens=(8888,)), (9090, 8888)) == (8888,)
+    found = feature_program.ports(Ruleset(listens=(8888,), network=True), (9090, 8888))
     assert {0, 1024, 8888, 65535} <= set(found)
     assert not {9090, 80} & set(found)
 
@@ -67,7 +68,7 @@ def test_ports() -> None:
 @pytest.mark.parametrize("sockets", [True, False])
 def test_there_is_a_filter_for_each(machine: object, network: bool, sockets: bool) -> None:
     """On both machines, of whole steps, and within what a kernel takes."""
-    found = program.build(machine, network=network, sockets=sockets)  # type: ignore[arg-type]
+    found = feature_program.build(machine, network=network, sockets=sockets)  # type: ignore[arg-type]
     assert len(found) % 8 == 0
     assert 0 < len(found) // 8 < 4096
 
@@ -75,8 +76,8 @@ def test_there_is_a_filter_for_each(machine: object, network: bool, sockets: boo
 OLD = """
 import json, sys
 from agentbox.plan.model import Ruleset
-from agentbox.sandbox import program
-from agentbox.sandbox.landlock import Grant
+from agentbox.sandbox import feature_program as program
+from agentbox.core.linux.landlock import Grant
 try:
     found = program.apply(Ruleset(), [Grant("/usr", "rlx")], (), known=int(sys.argv[1]), allow_degraded=sys.argv[2:])
 except OSError as error:
@@ -113,6 +114,6 @@ def test_what_the_manifest_allows_to_be_missing_is_said(abi: int) -> None:
 
 def test_this_kernel_holds_all_of_it() -> None:
     """The tests of `confined` mean something only here."""
-    from agentbox.sandbox import landlock
+    from agentbox.core.linux import landlock
 
-    assert program.lacking(Ruleset(), landlock.abi()) == {}
+    assert feature_program.lacking(Ruleset(), landlock.abi()) == {}

@@ -5,8 +5,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from agentbox.sandbox import proportional, tree
-from agentbox.sandbox.proportional import Sum
+from agentbox.sandbox.launcher import tree
+from agentbox.sandbox.monitor import proportional
+from agentbox.sandbox.monitor.proportional import Sum
 
 MIB = 1 << 20
 TWICE = """

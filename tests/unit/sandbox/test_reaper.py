@@ -6,7 +6,7 @@ import sys
 # The leader was reaped, and its number is another process's by now: one that the order must not reach.
 CODE = """
 import json, os, signal, socket, sys
-from agentbox.sandbox.reaper import Reaper
+from agentbox.sandbox.launcher.reaper import Reaper
 near, far = socket.socketpair()
 reaper = Reaper()
 reaper.control = far

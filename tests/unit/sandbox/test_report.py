@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.sandbox import Launch
-from agentbox.sandbox.confine import Confinement
+from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.report import MECHANISMS, report
+from agentbox.sandbox.spec import Launch
 
 LAUNCH = Launch(
     argv=("x",),

@@ -1,10 +1,10 @@
 """Landlock of an agent's own works, and what the kernel keeps of it has a most."""
 
-from agentbox.sandbox import landlock
-from agentbox.sandbox.answers import rulesets
-from agentbox.sandbox.answers.rulesets import MOST_RULES, RULE
-from agentbox.sandbox.confine import Confinement
-from agentbox.sandbox.landlock import Grant
+from agentbox.core.linux import landlock
+from agentbox.core.linux.landlock import Grant
+from agentbox.sandbox.confinement import Confinement
+from agentbox.sandbox.syscalls import rulesets
+from agentbox.sandbox.syscalls.rulesets import MOST_RULES, RULE
 from agentbox.testing.confined import EVERYWHERE, answer
 
 MIB = 1 << 20

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.sandbox import shared
-from agentbox.sandbox.shared import Shared
+from agentbox.sandbox.monitor import shared
+from agentbox.sandbox.monitor.shared import Shared
 
 MIB = 1 << 20
 ONE, TWO = 1 << 22, 2 << 22  # pids of reapers that nobody has

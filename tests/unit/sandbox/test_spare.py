@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.sandbox import Launch, SpawnFailed, tree
-from agentbox.sandbox.client import Agent, Launcher
-from agentbox.sandbox.tree import Process
+from agentbox.sandbox.errors import SpawnFailed
+from agentbox.sandbox.launcher import tree
+from agentbox.sandbox.launcher.client import Agent, Launcher
+from agentbox.sandbox.launcher.tree import Process
+from agentbox.sandbox.spec import Launch
 from agentbox.testing.until import until
 
 _TRIES = 20

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.sandbox import tree
-from agentbox.sandbox.tree import Process
-from agentbox.settings import CHECKOUT
+from agentbox.core.paths import CHECKOUT
+from agentbox.sandbox.launcher import tree
+from agentbox.sandbox.launcher.tree import Process
 
 # pthread_exit(3) by the first thread: to /proc the process is a zombie, and its other thread goes on
 LEADERLESS = """
@@ -99,8 +99,8 @@ def test_a_process_without_its_first_thread_is_ended(tmp_path: Path) -> None:
     """A signal that spares zombies reaches it, so the end of its tree does not wait for it without end."""
     script = f"""
 import subprocess, sys
-from agentbox import kernel
-from agentbox.sandbox import tree
+from agentbox.core.linux import kernel
+from agentbox.sandbox.launcher import tree
 kernel.become_subreaper()
 child = subprocess.Popen([sys.executable, "-c", {LEADERLESS!r}, sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 child.stdout.readline()

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.sandbox import tree, turns
-from agentbox.sandbox.turns import AUTOGROUPS, BEHIND, CROWD_SECONDS, LAST, Turns
+from agentbox.sandbox.launcher import tree
+from agentbox.sandbox.monitor import turns
+from agentbox.sandbox.monitor.turns import AUTOGROUPS, BEHIND, CROWD_SECONDS, LAST, Turns
 from agentbox.testing.until import until
 
 THREADS = """

@@ -10,7 +10,7 @@ import pytest
 
 WATCH = """
 import os, signal, sys
-from agentbox.sandbox.watchdog import Bounds, Watchdog
+from agentbox.sandbox.monitor.watchdog import Bounds, Watchdog
 if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 reading, writing = os.pipe()

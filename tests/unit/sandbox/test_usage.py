@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.limits.registry import INODE_BYTES
-from agentbox.sandbox.usage import MOST_DEPTH, TOO_DEEP, Used, carries, used, written
+from agentbox.policy.limits.registry import INODE_BYTES
+from agentbox.sandbox.monitor.usage import MOST_DEPTH, TOO_DEEP, Used, carries, used, written
 
 MIB = 1 << 20
 _NOBODY = 65534

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from skipping import machine_lacks
 
-from agentbox.sandbox import tree, usage
-from agentbox.sandbox.disk import Disk
-from agentbox.sandbox.walker import Walker
-from agentbox.sandbox.watchdog import Bounds
+from agentbox.sandbox.launcher import tree
+from agentbox.sandbox.monitor import usage
+from agentbox.sandbox.monitor.disk import Disk
+from agentbox.sandbox.monitor.walker import Walker
+from agentbox.sandbox.monitor.watchdog import Bounds
 from agentbox.testing.until import until
 
 MIB = 1 << 20

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.sandbox.walker import Walker
-from agentbox.sandbox.watchdog import Bounds, Watchdog
+from agentbox.sandbox.monitor.walker import Walker
+from agentbox.sandbox.monitor.watchdog import Bounds, Watchdog
 from agentbox.testing.until import until
 
 MIB = 1 << 20

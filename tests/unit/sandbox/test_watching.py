@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.sandbox.answers.watching import INSTANCE, LEAST
-from agentbox.sandbox.confine import Confinement
-from agentbox.sandbox.landlock import Grant
+from agentbox.core.linux.landlock import Grant
+from agentbox.sandbox.confinement import Confinement
+from agentbox.sandbox.syscalls.watching import INSTANCE, LEAST
 from agentbox.testing.confined import EVERYWHERE, answer
 from agentbox.testing.until import until
 

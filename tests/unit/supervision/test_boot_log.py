@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.engine.logfile import lines_of
+from agentbox.box.supervision.boot_log import MOST_BYTES, earlier, rotate
+from agentbox.core.paths import Paths
+from agentbox.host.engines.process.logfile import lines_of
 from agentbox.plan.supervisord_files import boot_log, supervisord_pid
-from agentbox.settings import Paths
-from agentbox.supervision.boot_log import MOST_BYTES, earlier, rotate
 from agentbox.testing.ports import free_port
 from agentbox.testing.prefix_box import PrefixBox, box_program, default_programs, make_plan
 
 # A program of the box that prints numbered lines without end, and rotates as the API does.
 CHATTY = """
 import sys
-from agentbox.settings import Paths
-from agentbox.supervision.boot_log import rotate
-from agentbox.supervision.notify import notify
+from agentbox.core.paths import Paths
+from agentbox.box.supervision.boot_log import rotate
+from agentbox.box.supervision.notify import notify
 paths = Paths.of_this_process()
 notify(paths, sys.argv[1])
 for number in range(30_000):

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.errors import AgentboxError
+from agentbox.box.supervision.passwords import lay
+from agentbox.box.supervision.secrets import store_secret
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import Paths
 from agentbox.plan.model import Password
-from agentbox.settings import Paths
-from agentbox.supervision.passwords import lay
-from agentbox.supervision.secrets import store_secret
 
 SCREEN = Password(file="screen-password", secret="SCREEN")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.boot.confine import writable
-from agentbox.boot.steps.p1_roots import prove_writable
-from agentbox.probes.requirements.paths import takes_write
-from agentbox.supervision.files import probe_file
+from agentbox.box.boot.confine import writable
+from agentbox.box.boot.steps.p1_roots import prove_writable
+from agentbox.box.readiness.requirements.paths import takes_write
+from agentbox.core.files.atomic import probe_file
 
 NAMES = ("ready-probe", "root-probe", "probe")
 

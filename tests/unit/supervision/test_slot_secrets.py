@@ -2,10 +2,10 @@
 
 import pytest
 
-from agentbox.errors import AgentboxError
-from agentbox.settings import Paths
-from agentbox.supervision.secrets import store_secret
-from agentbox.supervision.slot_secrets import slot_secrets
+from agentbox.box.supervision.secrets import store_secret
+from agentbox.box.supervision.slot_secrets import slot_secrets
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import Paths
 
 
 @pytest.fixture

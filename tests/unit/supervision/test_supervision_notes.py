@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.settings import Paths
-from agentbox.supervision import procfs
-from agentbox.supervision.backoff import row_of, wait_seconds
-from agentbox.supervision.hooks import Hooks, asked_for
-from agentbox.supervision.notify import notify, read_note
+from agentbox.box.supervision.backoff import row_of, wait_seconds
+from agentbox.box.supervision.hooks import Hooks, asked_for
+from agentbox.box.supervision.notify import notify, read_note
+from agentbox.core.linux import procfs
+from agentbox.core.paths import Paths
 
 
 @pytest.fixture

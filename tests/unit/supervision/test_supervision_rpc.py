@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.settings import Paths
-from agentbox.supervision.rpc import SupervisorClient, SupervisorUnavailable
-from agentbox.supervision.secrets import write_program_token
+from agentbox.box.supervision.rpc import SupervisorClient, SupervisorUnavailable
+from agentbox.box.supervision.secrets import write_program_token
+from agentbox.core.paths import Paths
 
 HEAD = b"HTTP/1.0 200 OK\r\nContent-Type: text/xml\r\n\r\n"
 

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.canonical import digest
-from agentbox.settings import Paths
-from agentbox.supervision.boot_record import Posture, Previous
-from agentbox.supervision.sentinel import (
+from agentbox.box.supervision.boot_record import Posture, Previous
+from agentbox.box.supervision.sentinel import (
     DIGESTS,
     KEPT,
     Sentinel,
@@ -23,14 +21,16 @@ from agentbox.supervision.sentinel import (
     read_sentinel,
     write_sentinel,
 )
+from agentbox.core.canonical import digest
+from agentbox.core.paths import Paths
 
 WRITES_FOR_EVER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, str(Path(sys.argv[2])))
 from test_supervision_sentinel import sentinel
-from agentbox.settings import Paths
-from agentbox.supervision.sentinel import write_sentinel
+from agentbox.core.paths import Paths
+from agentbox.box.supervision.sentinel import write_sentinel
 paths = Paths(Path(sys.argv[1]))
 print("go", flush=True)
 while True:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.errors import AgentboxError, ExitCode
-from agentbox.settings import Paths
-from agentbox.supervision.secrets import find_token, is_placeholder, make_token, read_secret, store_secret
-from agentbox.supervision.shutdown import Current, lock_state, mark_clean, mark_running, read_current
+from agentbox.box.supervision.secrets import find_token, is_placeholder, make_token, read_secret, store_secret
+from agentbox.box.supervision.shutdown import Current, lock_state, mark_clean, mark_running, read_current
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.paths import Paths
 from agentbox.testing.prefix_box import make_plan
 
 PLAN = make_plan(1, ())

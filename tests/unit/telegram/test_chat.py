@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentbox.telegram.chat import LONGEST, Chat, ChatRefused
-from agentbox.telegram.words import line, messages
+from agentbox.box.programs.telegram.chat import LONGEST, Chat, ChatRefused
+from agentbox.box.programs.telegram.words import line, messages
 from agentbox.testing.bot_api import BotApi
 
 

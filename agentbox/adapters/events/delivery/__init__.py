@@ -1,1 +1,3 @@
-"""How the journal reaches a sink: the cursor on disk, the requests, and the task between them (V14 to V17)."""
+"""How the journal reaches a sink: the cursor on disk, the requests, and the task between them. Only
+outbound delivery goes in.
+"""

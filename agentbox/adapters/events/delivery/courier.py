@@ -7,16 +7,16 @@ from typing import Protocol
 
 import structlog
 
-from agentbox.adapters import context
-from agentbox.adapters.base import Clock
-from agentbox.adapters.errors import AdapterError, CursorExpired
 from agentbox.adapters.events.cloudevents import BATCH, SINGLE
-from agentbox.adapters.events.contract import Event, EventBatch, NewEvent
 from agentbox.adapters.events.delivery.ledger import Ledger
 from agentbox.adapters.events.delivery.parcels import MOST, Parcel, batch_of, packed
 from agentbox.adapters.events.delivery.sink import Sink, Verdict
 from agentbox.adapters.events.delivery.waiting import Waiting
-from agentbox.adapters.wire import JsonObj
+from agentbox.adapters.runtime import context
+from agentbox.adapters.runtime.adapter import Clock
+from agentbox.contracts.events import Event, EventBatch, NewEvent
+from agentbox.core.records.wire import JsonObj
+from agentbox.core.slot_errors import AdapterError, CursorExpired
 
 NOBODY = "no mesh session"  # what a slot without an endpoint waits for
 REJECTED = "journal.delivery.rejected"

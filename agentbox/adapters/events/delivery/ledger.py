@@ -6,12 +6,12 @@ from typing import Any
 
 import apsw
 
-from agentbox import clock
-from agentbox.adapters.damaged_rows import DamagedRows, damaged_row
-from agentbox.adapters.errors import ValidationError
-from agentbox.adapters.events.contract import DeadLetter, Event
-from agentbox.adapters.sqlite import Database, row
-from agentbox.adapters.sqlite_text import each_row
+from agentbox.contracts.events import DeadLetter, Event
+from agentbox.core import clock
+from agentbox.core.slot_errors import ValidationError
+from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
+from agentbox.core.storage.sqlite import Database, row
+from agentbox.core.storage.sqlite_text import each_row
 
 FILE = "delivery.db"
 MIGRATIONS = (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentbox.adapters.events.cloudevents import cloud_event
-from agentbox.adapters.events.contract import Event
+from agentbox.contracts.events import Event
 
 MOST = 100  # records
 LARGEST = 1 << 20  # bytes of a body

@@ -10,8 +10,8 @@ from typing import Literal
 
 import httpx
 
-from agentbox.adapters.base import SlotConfig
-from agentbox.adapters.line import TIMEOUT_SECONDS, transport_to
+from agentbox.adapters.runtime.adapter import SlotConfig
+from agentbox.adapters.runtime.http_connection import TIMEOUT_SECONDS, transport_to
 
 REFUSED = frozenset({400, 413, 422})
 PASSING = frozenset({408, 425, 429})  # with every 5xx: to be sent again as it was

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agentbox.adapters.base import Clock
+from agentbox.adapters.runtime.adapter import Clock
 
 
 class Waiting:

@@ -9,10 +9,10 @@ import pytest
 import review_desk
 from review_desk import ODD, Desk, by_path
 
-from agentbox.agents import home
 from agentbox.agents.review import compare
 from agentbox.agents.review.change import Review
 from agentbox.agents.review.compare import MOST_HOLES, TooMuch, stays_inside
+from agentbox.agents.runs import home
 
 
 @pytest.fixture

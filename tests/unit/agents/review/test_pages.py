@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from agentbox.adapters.orchestrator.rpc import LINE_LIMIT
-from agentbox.adapters.wire import to_json
 from agentbox.agents.review.change import Change, LeftOut, Review, Side
 from agentbox.agents.review.pages import page
+from agentbox.core.records.wire import to_json
+from agentbox.core.rpc.messages import LINE_LIMIT
 
 LONG = "\x01" * 4_000  # shown as four characters each, and as five bytes of JSON
 

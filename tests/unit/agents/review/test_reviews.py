@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.adapters.errors import NotFound
-from agentbox.agents import home
+from agentbox.agents.registry.store import Happening
 from agentbox.agents.review import compare
 from agentbox.agents.review.reviews import Reviews
-from agentbox.agents.store import Happening
-from agentbox.settings import Paths
+from agentbox.agents.runs import home
+from agentbox.core.paths import Paths
+from agentbox.core.slot_errors import NotFound
 
 
 async def test_a_branch_that_cannot_be_looked_at_is_kept_and_can_be_discarded(

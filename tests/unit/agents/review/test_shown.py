@@ -6,8 +6,8 @@ import unicodedata
 
 import pytest
 
-from agentbox.agents.review.shown import diff
-from agentbox.visible import visible
+from agentbox.agents.review.escaping import diff
+from agentbox.core.visible import visible
 
 EMPTY = ("FILLER", "VARIATION SELECTOR", "GRAPHEME JOINER", "VOWEL INHERENT", "BRAILLE PATTERN BLANK", "NULL NOTEHEAD")
 INK = re.compile("(GAP|LINE|PUNCTUATION SPACE)[ -]FILLER")  # what scribes draw

@@ -9,10 +9,10 @@ import pytest
 from review_desk import ODD, Desk, by_path, filled
 
 from agentbox.agents.review import branch, listing
+from agentbox.agents.review.apply import Conflicts
 from agentbox.agents.review.change import Review
 from agentbox.agents.review.compare import compare
 from agentbox.agents.review.journal import recover
-from agentbox.agents.review.taking import Conflicts
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from agentbox.api.model_metrics import ModelMetrics
+from agentbox.api.metrics.model_metrics import ModelMetrics
 from agentbox.gateway.llm.gauges import tell
 from agentbox.testing.model_server import ModelServer
 from agentbox.testing.models import BUDGET, room

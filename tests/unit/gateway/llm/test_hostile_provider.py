@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentbox.gateway.llm import exchange
-from agentbox.gateway.llm.words import MOST_TOKENS
+from agentbox.gateway.llm.types import MOST_TOKENS
 from agentbox.testing.gateway_room import served
 from agentbox.testing.model_server import ModelServer
 from agentbox.testing.models import Room, room

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbox.gateway.llm.ledger import LEAST_OUTPUT, Ledger, Reservation
-from agentbox.gateway.llm.words import Answer
-from agentbox.grants.standing import Budget, Standing
+from agentbox.gateway.llm.types import Answer
+from agentbox.policy.rights.standing import Budget, Standing
 from agentbox.testing.models import BUDGET, Standings
 
 SMALL = Budget(max_tokens=1000, max_calls=5, window_seconds=100, max_concurrent=4, weight=1)

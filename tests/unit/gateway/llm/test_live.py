@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+from agentbox.box.supervision.applied import keep
+from agentbox.core.paths import Paths
 from agentbox.gateway.llm.live import follow
-from agentbox.settings import Paths
-from agentbox.supervision.applied import keep
 from agentbox.testing.api_box import api_plan
 from agentbox.testing.model_server import ModelServer
 from agentbox.testing.models import VARIABLE, room

@@ -8,7 +8,7 @@ import pytest
 
 from agentbox.gateway.llm.crowd import Crowd, Place
 from agentbox.gateway.llm.queue import WAITING, FairQueue
-from agentbox.gateway.llm.words import Answer
+from agentbox.gateway.llm.types import Answer
 from agentbox.testing.models import BUDGET, Standings
 
 WIDE = replace(BUDGET, max_concurrent=64)

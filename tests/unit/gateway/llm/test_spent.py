@@ -1,7 +1,7 @@
 """What of a budget is used and left: by the clock and along the line of ancestors."""
 
-from agentbox.grants.spent import Spent, line_of, use_of
-from agentbox.grants.standing import Budget
+from agentbox.policy.rights.spent import Spent, line_of, use_of
+from agentbox.policy.rights.standing import Budget
 from agentbox.testing.models import BUDGET, Standings
 
 SMALL = Budget(max_tokens=1000, max_calls=5, window_seconds=100, max_concurrent=4, weight=1)

@@ -1,1 +1,0 @@
-"""Beads in a schema of a PostgreSQL server that many boxes may share."""

@@ -1,0 +1,169 @@
+"""Claims: the lease id is the authority, the store's clock is the clock, an expired lease is settled before anything else."""
+
+import apsw
+
+from agentbox.adapters.beads.sqlite.rows import BLOCKED, CHANGED, bead_of, change, find, lease_of, ms, raw_beads
+from agentbox.contracts.beads import Bead, Claim
+from agentbox.core.clock import to_wire
+from agentbox.core.records.wire import refuse
+from agentbox.core.slot_errors import AlreadyClaimed, InvalidTransition, LeaseLost, invalid_transition
+from agentbox.core.storage.damaged_rows import DamagedRows
+from agentbox.core.storage.sqlite import row, rows
+from agentbox.core.storage.sqlite_text import each_row
+
+EXHAUSTED = "attempts exhausted"
+DEFAULT_LEASE = 60  # seconds
+
+
+def settle(db: apsw.Connection, now: int) -> None:
+    """Reopens the beads whose lease has expired, and closes as failed those that have no attempt left."""
+    freed = f"assignee = NULL, lease_id = NULL, lease_expires_at = NULL, {CHANGED}"
+    expired = "status = 'claimed' AND lease_expires_at <= :now"
+    failed = f"status = 'closed', outcome = 'failed', note = '{EXHAUSTED}', closed_at = :now"
+    for sets, condition in ((failed, "attempts >= max_attempts"), ("status = 'open'", "TRUE")):
+        db.execute(
+            f"UPDATE beads INDEXED BY beads_leases SET {sets}, {freed} WHERE {expired} AND {condition}", {"now": now}
+        )
+
+
+def move(db: apsw.Connection, by: int) -> None:
+    """Every lease expires so many milliseconds later, or earlier."""
+    db.execute("UPDATE beads SET lease_expires_at = lease_expires_at + ? WHERE status = 'claimed'", (by,))
+
+
+def bring_back(db: apsw.Connection, now: int) -> None:
+    """A lease that was granted later than now has what it was granted from now on: the clock went back meanwhile."""
+    db.execute(
+        "UPDATE beads SET lease_expires_at = ? + lease_expires_at - updated_at WHERE status = 'claimed' AND updated_at > ?",
+        (now, now),
+    )
+
+
+def any_expired(db: apsw.Connection, now: int) -> bool:
+    """Whether a lease waits to be settled."""
+    return (
+        row(
+            db,
+            "SELECT 1 FROM beads INDEXED BY beads_leases WHERE status = 'claimed' AND lease_expires_at <= ? LIMIT 1",
+            (now,),
+        )
+        is not None
+    )
+
+
+def claim(db: apsw.Connection, now: int, bead_id: str, assignee: str, lease_id: str, lease_s: int) -> Claim:
+    """A lease on that bead; the same one when the same live lease id asks again."""
+    bead = find(db, bead_id)
+    if bead.status == "claimed":
+        if lease_of(db, bead_id) == lease_id:
+            return claim_of(bead, lease_id)
+        raise taken(bead)
+    if bead.status == "closed" or bead.kind != "task":
+        what = "it is closed" if bead.status == "closed" else f"it is of kind {bead.kind}"
+        raise refused(bead, "claimed", what)
+    if blockers := open_blockers(db, bead_id):
+        raise refused(bead, "claimed", "it waits for other beads", blockers)
+    if bead.not_before is not None and ms(bead.not_before) > now:
+        raise refused(bead, "claimed", f"it may not start before {to_wire(bead.not_before)}")
+    return _grant(db, now, bead_id, assignee, lease_id, lease_s)
+
+
+def claim_next(
+    db: apsw.Connection,
+    now: int,
+    assignee: str,
+    lease_id: str,
+    lease_s: int,
+    parent_id: str | None,
+    tags: tuple[str, ...],
+    damaged: DamagedRows,
+) -> Claim | None:
+    """A lease on the first ready bead below that parent with all of those tags, damaged ones left out; the same one when asked again."""
+    held = next(raw_beads(db, "WHERE b.lease_id = ? AND b.status = 'claimed'", (lease_id,)), None)
+    if held is not None:
+        return claim_of(bead_of(held), lease_id)
+    where, values = ready_where(now, parent_id)
+    for tag in tags:
+        where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = ? AND t.bead_id = b.id)"
+        values.append(tag)
+    ready = f"SELECT b.id FROM beads b {where} ORDER BY b.priority, b.rank, b.id"
+    for (bead_id,) in each_row(db, ready, values, ("id",), named=1):
+        with damaged.skipped():
+            return _grant(db, now, bead_id, assignee, lease_id, lease_s)
+    return None
+
+
+def heartbeat(db: apsw.Connection, now: int, bead_id: str, lease_id: str, lease_s: int) -> Claim:
+    """The lease, good for `lease_s` from now."""
+    require_lease(db, find(db, bead_id), lease_id)
+    return claim_of(change(db, bead_id, now, lease_expires_at=now + lease_s * 1000), lease_id)
+
+
+def release(db: apsw.Connection, now: int, bead_id: str, lease_id: str, delay_s: int, note: str) -> Bead:
+    """The bead, open again and not before now + `delay_s`."""
+    bead = find(db, bead_id)
+    require_lease(db, bead, lease_id)
+    later = {"not_before": now + delay_s * 1000, "rank": now + delay_s * 1000} if delay_s else {}
+    said = {"note": note} if note else {}
+    return change(db, bead_id, now, status="open", assignee=None, lease_id=None, lease_expires_at=None, **later, **said)
+
+
+def ready_where(now: int, parent_id: str | None) -> tuple[str, list[object]]:
+    """The index and the condition of `ready`, and its values. The index has the order of `ready` too: no sort."""
+    where = f"INDEXED BY beads_ready WHERE b.status = 'open' AND b.kind = 'task' AND (b.not_before IS NULL OR b.not_before <= ?) AND NOT {BLOCKED}"
+    values: list[object] = [now]
+    if parent_id is not None:
+        where += " AND b.parent_id = ?"
+        values.append(parent_id)
+    return where, values
+
+
+def open_blockers(db: apsw.Connection, bead_id: str) -> list[str]:
+    """The blockers that are not closed as done."""
+    waiting = rows(
+        db,
+        "SELECT k.id FROM deps d JOIN beads k ON k.id = d.blocker_id "
+        "WHERE d.bead_id = ? AND NOT (k.status = 'closed' AND k.outcome = 'done') ORDER BY k.id",
+        (bead_id,),
+    )
+    return [found[0] for found in waiting]
+
+
+def require_lease(db: apsw.Connection, bead: Bead, lease_id: str | None) -> None:
+    """Raises LeaseLost unless that lease holds the bead now."""
+    if bead.status != "claimed" or lease_id is None or lease_of(db, bead.id) != lease_id:
+        raise LeaseLost(f"cannot change bead {bead.id}: this lease does not hold it", id=bead.id)
+
+
+def refused(bead: Bead, to: str, why: str, blockers: list[str] | None = None) -> InvalidTransition:
+    """The error for a step that the bead's state forbids."""
+    doing = {"claimed": "claim", "closed": "close"}[to]
+    return invalid_transition(
+        f"cannot {doing} bead {bead.id}: {why}", bead.id, was=bead.status, to=to, blockers=blockers or ()
+    )
+
+
+def _grant(db: apsw.Connection, now: int, bead_id: str, assignee: str, lease_id: str, lease_s: int) -> Claim:
+    try:
+        bead = change(
+            db, bead_id, now, status="claimed", assignee=assignee, lease_id=lease_id,
+            lease_expires_at=now + lease_s * 1000, attempts=find(db, bead_id).attempts + 1,
+        )  # fmt: skip
+    except apsw.ConstraintError:
+        raise refuse("/lease_id", "holds another bead") from None
+    return claim_of(bead, lease_id)
+
+
+def claim_of(bead: Bead, lease_id: str) -> Claim:
+    """The lease on a claimed bead."""
+    assert bead.lease_expires_at is not None
+    return Claim(bead=bead, lease_id=lease_id, expires_at=bead.lease_expires_at)
+
+
+def taken(bead: Bead) -> AlreadyClaimed:
+    """The error for a bead that another lease holds."""
+    assert bead.lease_expires_at is not None
+    return AlreadyClaimed(
+        f"cannot claim bead {bead.id}: {bead.assignee} holds it",
+        id=bead.id, assignee=bead.assignee, lease_expires_at=to_wire(bead.lease_expires_at),
+    )  # fmt: skip

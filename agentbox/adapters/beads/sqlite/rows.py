@@ -1,0 +1,108 @@
+"""Rows of `beads.db` as records, and the statements that every part of the slot needs."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import apsw
+
+from agentbox.contracts.beads import Bead
+from agentbox.core.slot_errors import NotFound
+from agentbox.core.storage.damaged_rows import UNREADABLE, damaged_row
+from agentbox.core.storage.sqlite import row
+from agentbox.core.storage.sqlite_text import each_row
+from agentbox.core.storage.stored_keys import is_sound
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+COLUMNS = (
+    "id", "kind", "parent_id", "title", "creator", "body", "priority", "tags", "data", "dedup_key", "not_before",
+    "every", "overlap", "max_attempts", "status", "assignee", "lease_expires_at", "outcome", "note", "result", "attempts",
+    "revision", "created_at", "updated_at", "closed_at",
+)  # fmt: skip
+_TIMES = ("not_before", "lease_expires_at", "created_at", "updated_at", "closed_at")
+SELECT = (
+    f"SELECT {', '.join('b.' + name for name in COLUMNS)}, "
+    "(SELECT json_group_array(blocker_id ORDER BY blocker_id) FROM deps WHERE bead_id = b.id) FROM beads b "
+)
+CHANGED = "revision = revision + 1, updated_at = max(updated_at, :now)"
+# A bead waits while one of its blockers is not closed as done.
+BLOCKED = (
+    "EXISTS (SELECT 1 FROM deps d JOIN beads k ON k.id = d.blocker_id "
+    "WHERE d.bead_id = b.id AND NOT (k.status = 'closed' AND k.outcome = 'done'))"
+)
+
+
+def ms(moment: datetime) -> int:
+    """Milliseconds since 1970."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def moment(milliseconds: int) -> datetime:
+    """The inverse of `ms`."""
+    return _EPOCH + timedelta(milliseconds=milliseconds)
+
+
+def bead_of(found: Sequence[Any]) -> Bead:
+    """A row of `SELECT` as a record. Raises IntegrityError for one that holds none."""
+    try:
+        return _bead_of(found)
+    except UNREADABLE:
+        raise damaged_row(f"bead {found[0]}") from None
+
+
+def _bead_of(found: Sequence[Any]) -> Bead:
+    values = dict(zip(COLUMNS, found, strict=False))
+    for name in _TIMES:
+        if values[name] is not None:
+            values[name] = moment(values[name])
+    values["tags"] = _tuple_of(values["tags"])
+    values["data"] = {} if values["data"] == "{}" else json.loads(values["data"])
+    values["result"] = None if values["result"] == "null" else json.loads(values["result"])
+    return Bead(**values, blocked_by=_tuple_of(found[-1]))
+
+
+def _tuple_of(text: str) -> tuple[str, ...]:
+    return () if text == "[]" else tuple(json.loads(text))
+
+
+def find(db: apsw.Connection, bead_id: str) -> Bead:
+    """The bead. Raises NotFound."""
+    found = next(raw_beads(db, "WHERE b.id = ?", (_sound(bead_id),)), None)
+    if found is None:
+        raise NotFound(f"cannot find bead {bead_id}: there is none", resource="bead", id=bead_id)
+    return bead_of(found)
+
+
+def _sound(bead_id: str) -> str:
+    """The id. Raises IntegrityError for one that was stored and is not valid UTF-8."""
+    if not is_sound(bead_id):
+        raise damaged_row(f"bead {bead_id}")
+    return bead_id
+
+
+def raw_beads(db: apsw.Connection, where: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+    """The rows, for `bead_of`, of a query that goes on after `FROM beads b`, as they are found."""
+    return each_row(db, SELECT + where, tuple(values), COLUMNS, named=1)
+
+
+def order_of(found: Sequence[Any]) -> tuple[int, int, str]:
+    """Where a row stands among those that are ready."""
+    values = dict(zip(COLUMNS, found, strict=False))
+    return values["priority"], values["not_before"] or values["created_at"], values["id"]
+
+
+def change(db: apsw.Connection, bead_id: str, now: int, **columns: Any) -> Bead:
+    """Sets columns, adds 1 to the revision, and returns the bead. `updated_at` never goes back."""
+    sets = "".join(f", {name} = :{name}" for name in columns)
+    db.execute(
+        f"UPDATE beads SET {CHANGED}{sets} WHERE id = :id",
+        {**columns, "now": now, "id": _sound(bead_id)},
+    )
+    return find(db, bead_id)
+
+
+def lease_of(db: apsw.Connection, bead_id: str) -> str | None:
+    """The lease id as stored. It never leaves this package."""
+    found = row(db, "SELECT lease_id FROM beads WHERE id = ?", (bead_id,))
+    return None if found is None else found[0]

@@ -1,0 +1,3 @@
+"""The journal on disk: segments, chain, writer, reader, recovery, verification. Only code of its
+file format goes in.
+"""

@@ -1,0 +1,91 @@
+"""What one sync covers, and who is told of it."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from agentbox.adapters.events.journal import chain
+from agentbox.adapters.events.journal.active import broken
+from agentbox.contracts.events import Event
+from agentbox.core.slot_errors import AdapterError, disk_full, is_disk_full
+
+Done = list[tuple["Job", tuple[Event, ...]]]
+
+
+@dataclass(slots=True)
+class Job:
+    """One append: drafts, and who waits for them. `box`: whose journal they were delivered from, "" = this one's.
+    `forget`: no append, but the number up to which sealed segments may go."""
+
+    drafts: Sequence[chain.Draft]
+    future: "Future[tuple[Event, ...]]"
+    box: str = ""
+    forget: int = -1
+    of_agent: bool = False  # who appends is an agent, or what is appended is about a call of one
+
+    @property
+    def size(self) -> int:
+        """At least the bytes that its lines will have."""
+        return sum(len(part) for draft in self.drafts for part in draft.members.values()) + 400 * len(self.drafts)
+
+
+@dataclass(slots=True)
+class Batch:
+    """Lines that wait for their sync, and the end of the chain after them."""
+
+    seq: int
+    hash: str
+    ts: datetime
+    lines: list[bytes] = field(default_factory=list)
+    size: int = 0
+    keys: dict[bytes, Event] = field(default_factory=dict)
+    marks: dict[str, tuple[int, str]] = field(default_factory=dict)  # of the boxes whose records are among them
+    starts: list[tuple[int, int]] = field(default_factory=list)  # (seq, offset in the batch)
+
+    def link(self, draft: chain.Draft) -> Event:
+        """Gives a record the next place."""
+        seq = self.seq + 1
+        line, digest = chain.link(draft.members, seq, self.ts, self.hash)
+        event = Event(**draft.event, seq=seq, ts=self.ts, prev_hash=self.hash, hash=digest)
+        self.lines.append(line)
+        self.starts.append((seq, self.size))
+        self.keys[key_of(draft)] = event
+        self.seq, self.hash, self.size = seq, digest, self.size + len(line)
+        return event
+
+
+def key_of(draft: chain.Draft) -> bytes:
+    """(source, id) as the line spells them; of a delivered record its place of origin."""
+    if (origin := draft.event.get("origin")) is not None:
+        return chain.key_of(origin)
+    return draft.members["source"] + b',"id":' + draft.members["id"]
+
+
+def same(event: Event, draft: chain.Draft) -> bool:
+    """Whether both have one name: `key_of` without the chance that two share a number."""
+    origin = draft.event.get("origin")
+    if origin is not None:
+        return event.origin is not None and (event.origin.box, event.origin.seq) == (origin.box, origin.seq)
+    return event.origin is None and (event.source, event.id) == (draft.event["source"], draft.event["id"])
+
+
+def give(done: Done) -> None:
+    """Tells those whose records are durable, once."""
+    for job, events in done:
+        job.future.set_result(events)
+    done.clear()
+
+
+def tell(jobs: Sequence[Job], error: BaseException) -> None:
+    """Tells those who were told nothing yet."""
+    for job in jobs:
+        if not job.future.done():
+            job.future.set_exception(error)
+
+
+def refusal(error: OSError) -> AdapterError:
+    """What a failed write is to the caller."""
+    if is_disk_full(error):
+        return disk_full("append to the journal")
+    return broken(f"cannot append to the journal: {error.strerror}")

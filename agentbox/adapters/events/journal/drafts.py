@@ -1,0 +1,46 @@
+"""What a caller may append, as drafts: checked, with the caller's context filled in, in the bytes that will be hashed."""
+
+import re
+from typing import Any
+
+import rfc8785
+
+from agentbox.adapters.events.journal import chain
+from agentbox.adapters.runtime.checks import check_text
+from agentbox.adapters.runtime.context import CallContext
+from agentbox.contracts.events import MAX_NAME, MAX_TYPE, TYPE_PATTERN, Event, NewEvent
+from agentbox.core.records.wire import JsonObj, refuse, to_wire
+
+_TYPE = re.compile(TYPE_PATTERN)
+
+
+def draft_of(event: NewEvent, caller: CallContext, box: str, new_id: str, at: str = "") -> chain.Draft:
+    """Raises ValidationError or ValueTooLarge, with a pointer below `at`."""
+    members: dict[str, Any] = {
+        "id": event.id if event.id is not None else new_id,
+        "type": event.type,
+        "source": event.source if event.source is not None else caller.principal or f"urn:agentbox:box:{box}",
+        "subject": event.subject,
+        "agent_id": event.agent_id if event.agent_id is not None else caller.agent_id,
+        "session_id": event.session_id if event.session_id is not None else caller.session_id,
+        "trace_id": event.trace_id if event.trace_id is not None else caller.trace_id,
+    }
+    return _drafted(members, event.data, at)
+
+
+def draft_of_record(event: Event, at: str) -> chain.Draft:
+    """As `draft_of`, for a record that has every member already."""
+    names = ("id", "type", "source", "subject", "agent_id", "session_id", "trace_id")
+    return _drafted({name: getattr(event, name) for name in names}, event.data, at)
+
+
+def _drafted(members: dict[str, Any], data: JsonObj, at: str) -> chain.Draft:
+    kind = members["type"]
+    if not isinstance(kind, str) or len(kind) > MAX_TYPE or _TYPE.fullmatch(kind) is None:
+        raise refuse(f"{at}/type", f"must be dotted lower case, at most {MAX_TYPE} characters")
+    for name, text in members.items():
+        if text is not None:
+            check_text(text, f"{at}/{name}", longest=MAX_NAME)
+    spelled = {name: rfc8785.dumps(text) for name, text in members.items()}
+    spelled["data"] = chain.canonical_data(data)
+    return chain.Draft({**members, "data": to_wire(data)}, spelled)

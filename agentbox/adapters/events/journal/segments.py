@@ -1,0 +1,205 @@
+"""The files of a journal directory: segments, their checkpoints, their seals, and where a record lies."""
+
+import json
+import os
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from agentbox.adapters.events.journal import chain
+from agentbox.contracts.events import GENESIS
+from agentbox.core.canonical import canonical_json, file_sha256
+from agentbox.core.slot_errors import IntegrityError
+
+EVERY = 1000  # records between two checkpoints
+SEALED = "journal.segment.sealed"
+APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+ANCHOR = "anchor.json"
+_NAME = re.compile(r"(\d{4}-\d{2}-\d{2})\.(\d{4,})\.jsonl")
+
+
+@dataclass(slots=True)
+class Segment:
+    """One file of records. `offsets[n]` is where record `first_seq + n * EVERY` begins."""
+
+    path: Path
+    first_seq: int
+    first_prev: str
+    offsets: list[int] = field(default_factory=lambda: [0])
+
+    @property
+    def day(self) -> str:
+        return self.path.name[:10]
+
+    @property
+    def index(self) -> Path:
+        return self.path.with_suffix(".idx")
+
+    @property
+    def seal(self) -> Path:
+        return self.path.with_suffix(".seal.json")
+
+    @property
+    def torn(self) -> Path:
+        return self.path.with_suffix(".torn")
+
+    def checkpoint(self, seq: int) -> tuple[int, int]:
+        """The newest checkpoint at or before a record: (seq, offset)."""
+        number = min((seq - self.first_seq) // EVERY, len(self.offsets) - 1)
+        return self.first_seq + number * EVERY, self.offsets[number]
+
+
+def segment_files(directory: Path) -> list[Path]:
+    """The segments by day and number."""
+    found = [(match[1], int(match[2]), path) for path in directory.iterdir() if (match := _NAME.fullmatch(path.name))]
+    return [path for _day, _number, path in sorted(found)]
+
+
+def kept_files(directory: Path, first_seq: int) -> list[Path]:
+    """The segments from the record on where the journal begins. Pruning that was cut short leaves older ones behind."""
+    files = segment_files(directory)
+    older = 0
+    while first_seq and older < len(files) and _before(files[older], first_seq):
+        older += 1
+    return files[older:]
+
+
+def _before(path: Path, first_seq: int) -> bool:
+    with path.open("rb") as stream:
+        found = chain.scan(stream.readline().removesuffix(b"\n"))
+    return found is not None and found.sound and found.seq < first_seq
+
+
+def next_name(day: str, last: Path | None) -> str:
+    """The name of the segment after `last`."""
+    match = _NAME.fullmatch(last.name) if last is not None else None
+    number = int(match[2]) + 1 if match is not None and match[1] == day else 1
+    return f"{day}.{number:04d}.jsonl"
+
+
+def lines(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+    """Each line without its newline, and whether it had one."""
+    for line in stream:
+        whole = line.endswith(b"\n")
+        yield (line[:-1] if whole else line), whole
+
+
+def first_of(path: Path) -> chain.Line | None:
+    """The first record of a file; None when it has no whole line. Raises IntegrityError when that line is no record."""
+    with path.open("rb") as stream:
+        line = stream.readline()
+    if not line.endswith(b"\n"):
+        return None
+    found = chain.scan(line[:-1])
+    if found is None or not found.sound:
+        raise damaged(path, 1, None, "is no sound record")
+    return found
+
+
+def damaged(path: Path, line: int, seq: int | None, reason: str) -> IntegrityError:
+    """The error for a journal that cannot be trusted. `line` counts from 1."""
+    return IntegrityError(
+        f"cannot trust the journal: {path.name}:{line} {reason}",
+        hint="nothing was changed; `agentbox events verify` shows the place, a copy of the folder may be restored",
+        segment=path.name, line=line, seq=seq,
+    )  # fmt: skip
+
+
+def read_anchor(directory: Path) -> tuple[int, str]:
+    """Where the journal begins: (first_seq, prev_hash), from `anchor.json` once it was pruned. Raises IntegrityError."""
+    path = directory / ANCHOR
+    try:
+        data = json.loads(path.read_bytes())
+        return int(data["first_seq"]), str(data["prev_hash"])
+    except FileNotFoundError:
+        return 0, GENESIS
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged(path, 0, None, "is no anchor") from error
+
+
+def read_seal(path: Path) -> dict[str, Any] | None:
+    """The seal of a segment; None where there is none. Raises IntegrityError for one that cannot be read."""
+    try:
+        data = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise damaged(path, 1, None, "is no seal") from error
+    if not isinstance(data, dict) or not {"first_seq", "last_seq", "count", "hash", "sha256"} <= set(data):
+        raise damaged(path, 1, None, "is no seal")
+    return data
+
+
+def write_seal(segment: Segment, last_seq: int, last_hash: str) -> None:
+    """Makes a full segment read-only and writes its seal. The segment must be synced already."""
+    segment.path.chmod(0o400)
+    write_whole(
+        segment.seal,
+        seal_of(segment.path.name, segment.first_seq, last_seq, last_hash, file_sha256(segment.path)),
+        mode=0o400,
+    )
+
+
+def seal_of(name: str, first_seq: int, last_seq: int, last_hash: str, sha256: str) -> bytes:
+    """The whole content of a segment's seal file; anything else there is no seal of it."""
+    seal = {
+        "segment": name, "first_seq": first_seq, "last_seq": last_seq, "count": last_seq - first_seq + 1,
+        "hash": last_hash, "sha256": sha256,
+    }  # fmt: skip
+    return canonical_json(seal) + b"\n"
+
+
+def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Replaces a file: a crash leaves the old one or the new one."""
+    temporary = path.with_name(path.name + ".new")
+    temporary.unlink(missing_ok=True)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(fd, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(fd)
+    temporary.replace(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Makes the names in a folder durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def note_checkpoint(segment: Segment, seq: int, offset: int) -> None:
+    """Keeps where a record begins, and appends it to the `.idx` file. That file is not synced, and a failure to write
+    it is no failure: opening derives it again."""
+    if seq > segment.first_seq:
+        segment.offsets.append(offset)
+    with suppress(OSError), os.fdopen(os.open(segment.index, APPEND, 0o600), "wb") as stream:
+        stream.write(canonical_json({"seq": seq, "offset": offset}) + b"\n")
+
+
+def locate(segments: list[Segment], seq: int) -> Segment:
+    """The segment that a record lies in, or would."""
+    return segments[max(0, bisect_right(segments, seq, key=lambda segment: segment.first_seq) - 1)]
+
+
+def open_at(segment: Segment, seq: int) -> BinaryIO:
+    """The segment's file, standing at that record."""
+    at, offset = segment.checkpoint(seq)
+    stream = segment.path.open("rb")
+    stream.seek(offset)
+    for _ in range(seq - at):
+        stream.readline()
+    return stream
+
+
+def day_of(moment: datetime) -> str:
+    """The UTC day that names a segment."""
+    return moment.date().isoformat()

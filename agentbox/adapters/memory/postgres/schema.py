@@ -1,0 +1,95 @@
+"""The tables, as numbered migrations, and the extension that they need.
+
+An entry, its vector and its words are one row. `now_ms` is the only clock: milliseconds since 1970 by the server. `words`
+is made of folded text, so that case and accents are one. The graph of the vectors is HNSW with m 16 and ef_construction 128. New words
+go into their index at once: a list of pending ones would be read whole by every search.
+"""
+
+from agentbox.core.slot_errors import BackendError
+from agentbox.core.storage.postgres.database import Connection, row
+from agentbox.core.storage.postgres.migrations import Migration
+
+OLDEST = (0, 8)  # of pgvector: iterative scans, without which a filter may leave a page half empty
+_CREATE = "CREATE EXTENSION vector"
+TABLES = Migration(
+    "0001_tables.sql",
+    """
+    CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
+        'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+    CREATE TABLE entries (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, namespace text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL,
+        value text NOT NULL, text text NOT NULL, metadata text NOT NULL, bytes bigint NOT NULL,
+        created_at bigint NOT NULL, updated_at bigint NOT NULL, expires_at bigint,
+        vector vector(256), words tsvector NOT NULL, UNIQUE (namespace, key)
+    );
+    CREATE INDEX entries_expiry ON entries (expires_at) WHERE expires_at IS NOT NULL;
+    CREATE INDEX entries_vector ON entries USING hnsw (vector vector_cosine_ops) WITH (m = 16, ef_construction = 128);
+    CREATE INDEX entries_words ON entries USING gin (words) WITH (fastupdate = off);
+    CREATE TABLE metadata (
+        entry bigint NOT NULL REFERENCES entries (id) ON DELETE CASCADE, key text COLLATE "C" NOT NULL, kind text NOT NULL,
+        number double precision, words text COLLATE "C", PRIMARY KEY (entry, key)
+    );
+    CREATE INDEX metadata_key ON metadata (key, kind, number);
+    CREATE TABLE namespaces (name text COLLATE "C" PRIMARY KEY, entries bigint NOT NULL, bytes bigint NOT NULL);
+    CREATE TABLE model (id integer PRIMARY KEY CHECK (id = 0), model_id text NOT NULL, dims integer NOT NULL);
+    CREATE TABLE pulse (id integer PRIMARY KEY CHECK (id = 0), at bigint NOT NULL);
+    """,
+)
+# How far the rewriting of all vectors by another model has come; and which data files and packages made the model, so that a
+# box that has the same need not load it to know it.
+RENEWAL = Migration(
+    "0002_renewal.sql",
+    """
+    CREATE TABLE renewal (id integer PRIMARY KEY CHECK (id = 0), model_id text NOT NULL, after bigint NOT NULL);
+    ALTER TABLE model ADD COLUMN files text NOT NULL DEFAULT '';
+    """,
+)
+# Which entries were written and removed, and by which transaction, for a box that holds their words: what is visible now and was not
+# in a snapshot is what was committed since, in whatever order. `pruned` says below which transaction some are missing.
+CHANGES = Migration(
+    "0003_changes.sql",
+    """
+    CREATE TABLE changes (at xid8 NOT NULL DEFAULT pg_current_xact_id(), entry bigint NOT NULL);
+    CREATE INDEX changes_at ON changes (at);
+    CREATE TABLE pruned (id integer PRIMARY KEY CHECK (id = 0), before xid8 NOT NULL);
+    INSERT INTO pruned VALUES (0, '0');
+    CREATE FUNCTION record_changes() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS
+        'BEGIN INSERT INTO changes (entry) SELECT id FROM changed; RETURN NULL; END';
+    CREATE TRIGGER entries_inserted AFTER INSERT ON entries REFERENCING NEW TABLE AS changed
+        FOR EACH STATEMENT EXECUTE FUNCTION record_changes();
+    CREATE TRIGGER entries_deleted AFTER DELETE ON entries REFERENCING OLD TABLE AS changed
+        FOR EACH STATEMENT EXECUTE FUNCTION record_changes();
+    """,
+)
+MIGRATIONS = (TABLES, RENEWAL, CHANGES)
+
+
+async def with_vector(db: Connection) -> str:
+    """The schema that pgvector is in; it is created where that is allowed. Raises BackendError with what to run."""
+    import psycopg
+
+    find = "SELECT extversion, nspname FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'"
+    found = await row(db, find)
+    if found is None:
+        try:
+            async with db.transaction():
+                await db.execute(_CREATE)
+        except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile):
+            raise _lacking("has no pgvector, and this role cannot make it", _CREATE) from None
+        except psycopg.errors.UniqueViolation:
+            found = None  # another schema of this database was faster
+        found = await row(db, find)
+        assert found is not None
+    version, schema = found
+    if tuple(map(int, version.split(".")[:2])) < OLDEST:
+        raise _lacking(
+            f"has pgvector {version}, at least {OLDEST[0]}.{OLDEST[1]} is needed", "ALTER EXTENSION vector UPDATE"
+        )
+    return str(schema)
+
+
+def _lacking(what: str, statement: str) -> BackendError:
+    return BackendError(
+        f"cannot open memory: the database {what}; run as a superuser: {statement}",
+        hint=f"install pgvector on the server, then run in the database: {statement}", slot="memory", impl="external-pg",
+    )  # fmt: skip

@@ -1,0 +1,3 @@
+"""Pods on a Solid server: connection, bodies, listings, capabilities. Only the client side of the
+Solid protocol goes in.
+"""

@@ -1,0 +1,1 @@
+"""Slots that are served by the API of another box. One module a slot."""

@@ -1,0 +1,152 @@
+"""What every adapter is: a constructor without I/O, open, close, health, and what it is given."""
+
+import abc
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
+
+from agentbox.core import clock as wall
+from agentbox.core.deadline import Deadline
+from agentbox.core.ids import uuid7
+from agentbox.core.paths import Paths
+from agentbox.core.records.wire import Record, record
+from agentbox.core.storage.store_record import StoreRecord
+
+if TYPE_CHECKING:
+    from agentbox.adapters.runtime.metrics import Metrics
+    from agentbox.plan.model import Plan
+
+T = TypeVar("T")
+SlotName = Literal["beads", "pods", "memory", "events", "orchestrator"]
+SLOTS: tuple[SlotName, ...] = get_args(SlotName)
+
+
+@record
+class Health(Record):
+    """The answer of a real round trip. `degraded` still serves."""
+
+    state: Literal["ok", "degraded", "down"]
+    detail: str
+    checked_at: datetime
+
+
+@record
+class Page(Record, Generic[T]):
+    """One page of a keyset listing. `next_cursor` is None on the last."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None = None
+
+
+class Clock(Protocol):
+    """Time as adapters see it, so that a test can move it."""
+
+    def now(self) -> datetime: ...
+    def monotonic(self) -> float: ...
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    """The machine's own."""
+
+    def now(self) -> datetime:
+        return wall.now()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotConfig:
+    """A slot as resolved. `options` are the keys of `[adapters.<slot>]`, sizes in bytes; `secrets` are values already read."""
+
+    slot: SlotName
+    use: str
+    required: bool
+    paths: Paths
+    box: str = "box"  # meta.name
+    options: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, Any] = field(default_factory=dict)  # defaults for every agent
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def directory(self) -> Path:
+        """The folder of the slot's local state."""
+        return self.paths.slot(self.slot)
+
+    @property
+    def record(self) -> StoreRecord:
+        """What the slot's local store held last."""
+        return StoreRecord(self.paths.slot("stores") / f"{self.slot}.json")
+
+    def option(self, name: str, default: Any) -> Any:
+        """A key of the slot's table, or its default where the plan carries none."""
+        value = self.options.get(name)
+        return default if value is None else value
+
+
+def slot_config(plan: "Plan", paths: Paths, slot: SlotName, secrets: Mapping[str, str] | None = None) -> SlotConfig:
+    """The configuration of one slot as the plan states it."""
+    row = plan.slots[slot]
+    return SlotConfig(
+        slot=slot, use=row.use, required=row.required, paths=paths, box=plan.name,
+        options=row.options, limits=plan.limits, secrets=secrets or {},
+    )  # fmt: skip
+
+
+async def _at_once(_slot: SlotName) -> None:
+    """Nothing comes before an open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deps:
+    """What an adapter may use besides its configuration. `before_open` is where a test image delays or fails a slot: it
+    is awaited within the time that an open has, and what it raises fails the open."""
+
+    metrics: "Metrics"
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Callable[[], str] = uuid7
+    before_open: Callable[[SlotName], Awaitable[None]] = _at_once
+
+
+class Adapter(abc.ABC):
+    """One implementation of a slot. `capabilities` is fixed once `open` returned.
+
+    `open` ends within its deadline or raises; `close` is idempotent, never raises, takes at most 5 s and leaves no
+    thread, task, descriptor or child; `health` makes a real round trip within 2 s and never raises.
+    """
+
+    slot: ClassVar[SlotName]
+    impl: ClassVar[str]
+    contract_version: ClassVar[str] = "1.0.0"
+    capabilities: frozenset[str] = frozenset()
+    exclusive: bool = False  # only one open instance a store; fixed once `open` returned
+    retry_least: ClassVar[float] = 0.0  # seconds before another instance is tried
+
+    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+        self.cfg = cfg
+        self.deps = deps
+
+    @abc.abstractmethod
+    async def open(self, deadline: Deadline) -> None: ...
+
+    @abc.abstractmethod
+    async def close(self) -> None: ...
+
+    @abc.abstractmethod
+    async def health(self) -> Health: ...
+
+    async def adopt(self, cfg: SlotConfig) -> bool:
+        """Takes another configuration of its own class over while it serves; False when it has to be opened anew for it."""
+        return False
+
+    def health_is(self, state: Literal["ok", "degraded", "down"], detail: str) -> Health:
+        """A Health of now."""
+        return Health(state=state, detail=detail, checked_at=self.deps.clock.now())

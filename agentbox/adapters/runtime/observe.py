@@ -1,0 +1,79 @@
+"""What is told of every call of a slot: a span, a count, a time and a line of the log; never an argument."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from agentbox.adapters.runtime import context
+from agentbox.adapters.runtime.adapter import SlotName
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.adapters.runtime.spans import Span, Spans
+from agentbox.core.slot_errors import AdapterDisabled, AdapterError, AdapterWriteRejected, SlotUnavailable
+
+_log = structlog.get_logger()
+
+OUTCOMES = {
+    400: "invalid", 403: "denied", 404: "not_found", 409: "conflict", 410: "precondition", 412: "precondition",
+    413: "invalid", 415: "invalid", 422: "invalid", 429: "quota", 504: "timeout", 507: "quota",
+}  # fmt: skip
+# Outcomes that an operator wants to read of without asking for every call. `unavailable` is told once, by the slot's state.
+LOUD = frozenset({"timeout", "rejected", "error"})
+
+
+@dataclass(slots=True)
+class Call:
+    """One call on its way through the stages."""
+
+    impl: str
+    span: Span
+    reached: bool = False  # an adapter was called, and no stand-in that refuses
+
+
+def outcome_of(error: BaseException) -> str:
+    """The word of `outcome` for a failure."""
+    match error:
+        case AdapterDisabled():
+            return "disabled"
+        case SlotUnavailable():
+            return "unavailable"
+        case AdapterWriteRejected():
+            return "rejected"
+        case AdapterError():
+            return OUTCOMES.get(error.status, "error")
+        case asyncio.CancelledError() | GeneratorExit():
+            return "cancelled"
+    return "error"
+
+
+@contextmanager
+def observed(slot: SlotName, method: str, impl: str, spans: Spans, metrics: Metrics) -> Iterator[Call]:
+    """Around one call; `impl` is the class that is configured, until the call says which one served it."""
+    here, loop = context.current(), asyncio.get_running_loop()
+    who = {
+        "request_id": here.request_id, "agent_id": here.agent_id or "", "session_id": here.session_id or "",
+        "trace_id": here.trace_id or "",
+    }  # fmt: skip
+    started, outcome, kind = loop.time(), "ok", ""
+    with spans.span(
+        f"agentbox.adapter.{slot}.{method}", {f"agentbox.{name}": value for name, value in who.items()}
+    ) as span:
+        call = Call(impl, span)
+        try:
+            yield call
+        except BaseException as error:
+            outcome = outcome_of(error)
+            kind = error.code if isinstance(error, AdapterError) else type(error).__name__
+            span.set("error.type", kind)
+            raise
+        finally:
+            seconds = loop.time() - started
+            span.set("adapter.impl", call.impl)
+            metrics.dispatch.labels(slot, method, call.impl, outcome).inc()
+            metrics.duration.labels(slot, method, call.impl).observe(seconds)
+            say = _log.warning if outcome in LOUD else _log.debug
+            say(
+                "slot call", slot=slot, method=method, impl=call.impl, outcome=outcome, error=kind, seconds=round(seconds, 6), **who
+            )  # fmt: skip

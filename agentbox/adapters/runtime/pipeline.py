@@ -1,0 +1,240 @@
+"""The one way into a slot: observe, deadline, privacy, intent, method, journal, in that order."""
+
+import asyncio
+import hashlib
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agentbox.adapters.runtime import context
+from agentbox.adapters.runtime.adapter import Adapter, SlotConfig, SlotName
+from agentbox.adapters.runtime.journal import Journal
+from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.adapters.runtime.observe import Call, observed, outcome_of
+from agentbox.adapters.runtime.off import Off
+from agentbox.adapters.runtime.shares import is_agent
+from agentbox.adapters.runtime.spans import NoSpans, Spans
+from agentbox.contracts.methods import CONTRACTS, METHODS, MethodSpec
+from agentbox.core.canonical import canonical_json
+from agentbox.core.deadline import Deadline
+from agentbox.core.records.wire import refuse, to_wire
+from agentbox.core.slot_errors import AdapterError, AdapterTimeout, AdapterWriteRejected, BackendError, SlotUnavailable
+from agentbox.policy.redaction.flow import Flow
+from agentbox.policy.redaction.guard import Cleaned, Guard, Rejected
+
+CONNECTION = (SlotUnavailable, BackendError, AdapterTimeout)
+
+
+class Source(Protocol):
+    """Where the pipeline gets the instance that serves now; the state machine of the slot."""
+
+    @property
+    def cfg(self) -> SlotConfig: ...
+
+    @property
+    def serving(self) -> Adapter:
+        """The instance, for a stream."""
+        ...
+
+    def using(self) -> AbstractContextManager[Adapter]:
+        """The instance, kept from being closed while the body runs."""
+        ...
+
+    def suspect(self) -> None:
+        """A call met a connection-class error: look at the slot's health now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What the stages need besides the slot. `events_required`: an intent that cannot be journalled refuses the call."""
+
+    metrics: Metrics
+    guard: Guard
+    journal: Journal
+    events_required: bool
+    spans: Spans = field(default_factory=NoSpans)
+
+
+class Pipeline:
+    """The stages around the methods of one slot."""
+
+    def __init__(self, slot: SlotName, source: Source, tools: Tools) -> None:
+        self._slot = slot
+        self._source = source
+        self._tools = tools
+        self._signatures = {spec.name: inspect.signature(getattr(CONTRACTS[slot], spec.name)) for spec in METHODS[slot]}
+
+    async def call(self, spec: MethodSpec, *args: Any, **kwargs: Any) -> Any:
+        """Runs a method that returns once."""
+        arguments = self._bind(spec, args, kwargs)
+        result: Any = None
+        failure: AdapterError | None = None
+        with self._observe(spec) as call:
+            try:
+                async with self._deadline(spec, arguments):
+                    arguments = self._redact(spec, arguments)
+                    await self._intend(spec, arguments)
+                    with self._source.using() as instance:
+                        call.impl, call.reached = instance.impl, not isinstance(instance, Off)
+                        result = await getattr(instance, spec.name)(**arguments)
+            except Rejected as error:  # from within a body that is on its way
+                failure = self._rejected(spec, error)
+            except AdapterError as error:
+                failure = error
+                if isinstance(error, CONNECTION):
+                    self._source.suspect()
+            for value in arguments.values():
+                if isinstance(value, Flow):
+                    self._count(spec, value)
+            if spec.journal and call.reached:
+                await self._write_down(spec, arguments, result, failure)
+            if failure is not None:
+                raise failure
+        return result
+
+    def stream(self, spec: MethodSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AsyncGenerator[Any]:
+        """Runs a method that yields; it is called now, its span ends at its first item."""
+        instance = self._source.serving
+        found = getattr(instance, spec.name)(**self._bind(spec, args, kwargs))
+        return self._items(spec, instance, found)
+
+    async def _items(self, spec: MethodSpec, instance: Adapter, found: Any) -> AsyncGenerator[Any]:
+        items = self._tools.metrics.stream_items.labels(self._slot, spec.name)
+        try:
+            with self._observe(spec) as call:
+                call.impl = instance.impl
+                first = await anext(found, _END)
+            if first is _END:
+                return
+            items.inc()
+            yield first
+            async for item in found:
+                items.inc()
+                yield item
+        finally:
+            if (end := getattr(found, "aclose", None)) is not None:
+                await end()
+
+    def _bind(self, spec: MethodSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        bound = self._signatures[spec.name].bind(None, *args, **kwargs)
+        return {name: value for name, value in bound.arguments.items() if name != "self"}
+
+    def _observe(self, spec: MethodSpec) -> AbstractContextManager[Call]:
+        return observed(self._slot, spec.name, self._source.cfg.use, self._tools.spans, self._tools.metrics)
+
+    def _deadline(self, spec: MethodSpec, arguments: Mapping[str, Any]) -> "_Within":
+        seconds = spec.deadline_s
+        if spec.deadline_plus is not None:
+            argument, option = spec.deadline_plus
+            given = arguments.get(argument, self._signatures[spec.name].parameters[argument].default)
+            seconds += self._source.cfg.option(option, 5.0) if given is None else given
+        own = Deadline.after(seconds)
+        caller = context.current().deadline
+        return _Within(self._slot, spec.name, own if caller is None else min(own, caller))
+
+    def _redact(self, spec: MethodSpec, arguments: dict[str, Any]) -> dict[str, Any]:
+        if not spec.text_fields and not spec.identifiers:
+            return arguments
+        try:
+            found = self._tools.guard.clean(self._slot, spec.name, arguments, spec.text_fields, spec.identifiers)
+        except RecursionError:
+            raise refuse("", "is nested too deep") from None
+        except Rejected as error:
+            raise self._rejected(spec, error) from error
+        self._count(spec, found)
+        return {name: self._flow(value) for name, value in found.document.items()}
+
+    def _rejected(self, spec: MethodSpec, error: Rejected) -> AdapterWriteRejected:
+        return AdapterWriteRejected(f"cannot write to {self._slot}: {error}", slot=self._slot, method=spec.name)
+
+    def _flow(self, value: Any) -> Any:
+        """A body that comes in pieces is searched while the adapter takes it."""
+        return Flow(self._tools.guard, self._slot, value) if isinstance(value, AsyncIterator) else value
+
+    def _count(self, spec: MethodSpec, found: Cleaned | Flow) -> None:
+        context.current().redacted.update(found.counts)
+        for name, count in found.counts.items():
+            self._tools.metrics.redactions.labels(self._slot, spec.name, name).inc(count)
+        if found.failed:
+            self._tools.metrics.redaction_failures.labels(self._slot, "soft").inc(found.failed)
+
+    async def _intend(self, spec: MethodSpec, arguments: Mapping[str, Any]) -> None:
+        if spec.journal and is_agent(context.current().principal):
+            self._tools.journal.check_agents()
+        if not spec.intent or self._tools.journal.off:
+            return
+        event = intent_event(spec, arguments)
+        if self._tools.events_required:
+            await self._tools.journal.require(spec.intent, event, agent_id=event.get("agent_id"))
+        else:
+            await self._tools.journal.record(spec.intent, event, agent_id=event.get("agent_id"))
+
+    async def _write_down(
+        self, spec: MethodSpec, arguments: Mapping[str, Any], result: Any, failure: AdapterError | None
+    ) -> None:
+        if spec.name == "claim_next" and result is None and failure is None:
+            return  # nothing was written
+        data = {
+            "slot": self._slot,
+            "method": spec.name,
+            "id": _id_of(arguments, result),
+            "outcome": "ok" if failure is None else outcome_of(failure),
+            "args_sha256": hashlib.sha256(canonical_json(_plain(arguments))).hexdigest(),
+        }
+        session = data["id"] if context.current().opens_session else None
+        await self._tools.journal.shielded(lambda: self._tools.journal.record("slot.write", data, session_id=session))
+
+
+_END = object()
+
+
+class _Within:
+    """A block that ends by a deadline, or raises AdapterTimeout."""
+
+    def __init__(self, slot: SlotName, method: str, deadline: Deadline) -> None:
+        self._slot, self._method = slot, method
+        self._left = deadline.remaining()
+        self._timeout = asyncio.timeout(self._left)
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError as late:
+            raise AdapterTimeout(
+                f"cannot finish {self._slot}.{self._method}: no answer within {self._left:.1f} s",
+                slot=self._slot, method=self._method, deadline_ms=round(self._left * 1000),
+            ) from late  # fmt: skip
+
+
+def intent_event(spec: MethodSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said before an agent is started or ended: names, never arguments or environment."""
+    if "spec" in arguments:
+        agent = arguments["spec"]
+        return {
+            "method": spec.name, "name": agent.name, "profile": agent.profile, "request_id": arguments["request_id"],
+            "parent_id": agent.parent_id,
+        }  # fmt: skip
+    handle = arguments["handle"]
+    return {"method": spec.name, "agent_id": handle.agent_id, "generation": handle.generation}
+
+
+def _plain(arguments: Mapping[str, Any]) -> Any:
+    """The arguments as JSON data; a body that came in pieces by its own SHA-256."""
+    return to_wire({name: value.sha256 if isinstance(value, Flow) else value for name, value in arguments.items()})
+
+
+def _id_of(arguments: Mapping[str, Any], result: Any) -> str | None:
+    """The name of what was written: from the arguments, else from the result (a bead, or a claim of one)."""
+    for name in ("bead_id", "path", "key"):
+        if name in arguments:
+            return str(arguments[name])
+    if isinstance(result, tuple):
+        result = result[0]
+    found = getattr(getattr(result, "bead", result), "id", None)
+    return None if found is None else str(found)

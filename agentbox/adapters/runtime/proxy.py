@@ -1,0 +1,33 @@
+"""The stable object that callers hold for a slot: exactly the methods of its Protocol, each through the pipeline."""
+
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
+from typing import Any
+
+from agentbox.adapters.runtime.adapter import SlotName
+from agentbox.adapters.runtime.pipeline import Pipeline
+from agentbox.contracts.methods import METHODS, MethodSpec
+
+
+class Proxy:
+    """Made by `proxy_for`; has no attribute besides the slot's methods."""
+
+    __slots__ = ("__dict__",)
+
+
+def proxy_for(slot: SlotName, pipeline: Pipeline) -> Any:
+    """The proxy of a slot. It conforms to the slot's Protocol, which a test holds for every method."""
+    made = Proxy()
+    for spec in METHODS[slot]:
+        setattr(made, spec.name, _method(spec, pipeline))
+    return made
+
+
+def _method(spec: MethodSpec, pipeline: Pipeline) -> Callable[..., Any]:
+    if spec.stream:
+        return partial(_stream, pipeline, spec)
+    return partial(pipeline.call, spec)
+
+
+def _stream(pipeline: Pipeline, spec: MethodSpec, *args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
+    return pipeline.stream(spec, args, kwargs)

@@ -1,0 +1,59 @@
+"""A page of agents."""
+
+import uuid
+from collections.abc import Iterable
+from typing import Final
+
+from agentbox.adapters.runtime.adapter import Page
+from agentbox.agents.registry.entry import Entry
+from agentbox.contracts.orchestrator import LIMIT, AgentFilter, AgentInfo, AgentSpec
+from agentbox.core.records.wire import to_json
+from agentbox.core.rpc.messages import LINE_LIMIT
+from agentbox.core.slot_errors import ValidationError
+
+_PAGE_BYTES: Final = LINE_LIMIT // 4  # a longer line than LINE_LIMIT would end the connection, and all that waits on it
+
+
+def page_of(entries: Iterable[Entry], wanted: AgentFilter, limit: int, cursor: str | None) -> Page[AgentInfo]:
+    """In order of id, which is the order of creation; shorter where their specs are large. Raises ValidationError."""
+    if not LIMIT[0] <= limit <= LIMIT[1]:
+        raise _invalid("/limit", f"must be from {LIMIT[0]} to {LIMIT[1]}")
+    after = "" if cursor is None else _check_cursor(cursor)
+    matching = (one for one in entries if one.agent_id > after and _matches(one, wanted))
+    found = sorted(matching, key=lambda one: one.agent_id)[: limit + 1]
+    items: list[AgentInfo] = []
+    size = 0
+    for one in found[:limit]:
+        info = one.info()
+        size += len(to_json(info, ensure_ascii=True))
+        if items and size > _PAGE_BYTES:
+            break
+        items.append(info)
+    more = items[-1].handle.agent_id if len(items) < len(found) else None
+    return Page(items=tuple(items), next_cursor=more)
+
+
+def _matches(entry: Entry, wanted: AgentFilter) -> bool:
+    spec = entry.spec
+    return (
+        wanted.state in (None, entry.state)
+        and wanted.name in (None, spec.name)
+        and wanted.parent_id in (None, spec.parent_id)
+        and (wanted.label is None or _has_label(spec, wanted.label))
+    )
+
+
+def _has_label(spec: AgentSpec, label: str) -> bool:
+    name, equals, value = label.partition("=")
+    return name in spec.labels and (not equals or spec.labels[name] == value)
+
+
+def _check_cursor(cursor: str) -> str:
+    try:
+        return str(uuid.UUID(cursor))
+    except ValueError as error:
+        raise _invalid("/cursor", "is no cursor of this listing") from error
+
+
+def _invalid(pointer: str, detail: str) -> ValidationError:
+    return ValidationError(f"cannot take {pointer}: it {detail}", errors=[{"pointer": pointer, "detail": detail}])

@@ -1,0 +1,128 @@
+"""Diffs of an agent's text, within bounds, of which every character is visible."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from agentbox.core.visible import visible
+
+CONTEXT: Final = 3  # lines around a change
+MOST_BYTES: Final = 512 << 10  # of each version; beyond that no lines are compared
+MOST_LINES: Final = 20_000
+MOST_EDITS: Final = 300  # beyond that what differs is shown as one piece: comparing costs edits x lines
+_LOOKED_AT: Final = 8 << 10
+
+Edit = tuple[int, int, int, int]  # lines [a, b) of the old become lines [c, d) of the new
+
+
+def is_binary(data: bytes) -> bool:
+    """As git says: a NUL near the beginning."""
+    return b"\0" in data[:_LOOKED_AT]
+
+
+def diff(old: bytes, new: bytes) -> str:
+    """Hunks of a unified diff without file names; every line visible. A sentence in brackets where lines say nothing."""
+    if is_binary(old) or is_binary(new):
+        return "[binary]\n"
+    if max(len(old), len(new)) > MOST_BYTES:
+        return f"[too large to compare by lines: more than {MOST_BYTES >> 10} KiB]\n"
+    a, b = _lines(old), _lines(new)
+    if max(len(a), len(b)) > MOST_LINES:
+        return f"[too long to compare by lines: more than {MOST_LINES}]\n"
+    return "".join(_hunks(a, b, edits(a, b)))
+
+
+def edits(a: list[str], b: list[str]) -> list[Edit]:
+    """What differs, in order. Myers' greedy algorithm (1986), cut off at MOST_EDITS."""
+    start = 0
+    while start < min(len(a), len(b)) and a[start] == b[start]:
+        start += 1
+    end = 0
+    while end < min(len(a), len(b)) - start and a[-1 - end] == b[-1 - end]:
+        end += 1
+    inner_a, inner_b = a[start : len(a) - end], b[start : len(b) - end]
+    if not inner_a and not inner_b:
+        return []
+    found = _myers(inner_a, inner_b) if inner_a and inner_b else None
+    whole = [(0, len(inner_a), 0, len(inner_b))]
+    return [(x + start, y + start, z + start, w + start) for x, y, z, w in (whole if found is None else found)]
+
+
+def _myers(a: list[str], b: list[str]) -> list[Edit] | None:
+    """None when there are more edits than MOST_EDITS."""
+    furthest = {1: 0}
+    trace: list[dict[int, int]] = []
+    for count in range(MOST_EDITS + 1):
+        trace.append(dict(furthest))
+        for diagonal in range(-count, count + 1, 2):
+            down = diagonal == -count or (
+                diagonal != count and furthest.get(diagonal - 1, -1) < furthest.get(diagonal + 1, -1)
+            )
+            x = furthest[diagonal + 1] if down else furthest[diagonal - 1] + 1
+            y = x - diagonal
+            while x < len(a) and 0 <= y < len(b) and a[x] == b[y]:
+                x, y = x + 1, y + 1
+            furthest[diagonal] = x
+            if x >= len(a) and y >= len(b):
+                return _joined(_steps(trace, len(a), len(b)))
+    return None
+
+
+def _steps(trace: list[dict[int, int]], x: int, y: int) -> Iterator[Edit]:
+    """Single lines that go or come, from the last to the first."""
+    for count in range(len(trace) - 1, 0, -1):
+        furthest, diagonal = trace[count], x - y
+        down = diagonal == -count or (
+            diagonal != count and furthest.get(diagonal - 1, -1) < furthest.get(diagonal + 1, -1)
+        )
+        before = diagonal + 1 if down else diagonal - 1
+        old_x = furthest[before]
+        old_y = old_x - before
+        yield (old_x, old_x, old_y, old_y + 1) if down else (old_x, old_x + 1, old_y, old_y)
+        x, y = old_x, old_y
+
+
+def _joined(steps: Iterator[Edit]) -> list[Edit]:
+    found: list[Edit] = []
+    for one in reversed(list(steps)):
+        if found and found[-1][1] == one[0] and found[-1][3] == one[2]:
+            found[-1] = (found[-1][0], one[1], found[-1][2], one[3])
+        else:
+            found.append(one)
+    return found
+
+
+def _hunks(a: list[str], b: list[str], found: list[Edit]) -> Iterator[str]:
+    groups: list[list[Edit]] = []
+    for one in found:
+        if groups and one[0] - groups[-1][-1][1] <= 2 * CONTEXT:
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    for group in groups:
+        begin, end = max(0, group[0][0] - CONTEXT), min(len(a), group[-1][1] + CONTEXT)
+        shift = group[0][2] - group[0][0]
+        new_end = end + group[-1][3] - group[-1][1]
+        yield f"@@ -{_range(begin, end)} +{_range(begin + shift, new_end)} @@\n"
+        at = begin
+        for old_from, old_to, new_from, new_to in group:
+            yield from (_line(" ", text) for text in a[at:old_from])
+            yield from (_line("-", text) for text in a[old_from:old_to])
+            yield from (_line("+", text) for text in b[new_from:new_to])
+            at = old_to
+        yield from (_line(" ", text) for text in a[at:end])
+
+
+def _range(begin: int, end: int) -> str:
+    return f"{begin + 1 if end > begin else begin},{end - begin}"
+
+
+def _line(sign: str, text: str) -> str:
+    if text.endswith("\n"):
+        return f"{sign}{visible(text[:-1], tabs=True)}\n"
+    return f"{sign}{visible(text, tabs=True)}\n\\ no line end\n"
+
+
+def _lines(data: bytes) -> list[str]:
+    text = data.decode("utf-8", "surrogateescape")
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])

@@ -1,0 +1,125 @@
+"""Who calls, and what they may do: the admin token, and one token per boot for each program of the core."""
+
+import hashlib
+import hmac
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentbox.core.http.problems import Unauthenticated
+from agentbox.core.paths import Paths
+from agentbox.core.slot_errors import PermissionDenied
+from agentbox.plan.names import AGENT_HOST, GATEWAY
+
+CORE_PROGRAMS = (AGENT_HOST, GATEWAY)
+OPERATOR = "urn:agentbox:operator"
+_NEVER_CORE = frozenset({"admin", "reviews:write", "approvals:write", "mesh:admin"})
+_RULE = "send the header Authorization: Bearer <token>"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A principal and its scopes. The empty principal is somebody unknown, who may use public routes.
+
+    A token may narrow them: to pod paths and memory namespaces that start so, to one source of events.
+    """
+
+    principal: str = ""
+    scopes: frozenset[str] = frozenset()
+    pod_prefix: str = ""
+    memory_prefix: str = ""
+    event_source: str = ""
+    rate: int = 0  # requests a second; 0 = any number
+    box: str = ""  # instance id of the box that calls by its mesh session; it speaks for itself and its own callers
+    session: str = ""  # id of that session
+    origin_box: str = ""  # name of the box whose journal a named token may deliver
+    agent_id: str = ""  # of the agent for which the gateway calls
+    session_id: str = ""  # of that agent's run
+    trace_id: str = ""
+    agent_name: str = ""  # its name in [agents]; "" for a program given ad hoc, which is given no beads
+
+    @property
+    def delivers(self) -> str:
+        """The box whose journal the caller may deliver here (V16); "" = none."""
+        return self.box or self.origin_box
+
+    def holds(self, scope: str) -> bool:
+        """`admin` holds every scope but `core`; `core` all but those that only people may hold. A session's is its own."""
+        if scope in self.scopes:
+            return True
+        if scope == "mesh:session":
+            return False
+        if "admin" in self.scopes:
+            return scope != "core"
+        return "core" in self.scopes and scope not in _NEVER_CORE
+
+
+NOBODY = Caller()
+
+
+ENROLMENT = Caller("urn:agentbox:mesh:enrolment", frozenset({"mesh:join"}))
+Find = Callable[[bytes], Caller | None]
+
+
+def _nobody(_sha256: bytes) -> Caller | None:
+    return None
+
+
+class Access:
+    """The credentials of this boot. Tokens are kept as SHA-256 and compared in constant time."""
+
+    def __init__(
+        self, paths: Paths, admin_token: str, named: Find = _nobody, *,
+        sessions: Find = _nobody, ended: Find = _nobody, enrolment: str = "",
+    ) -> None:  # fmt: skip
+        """`named` finds the caller of a named token by its SHA-256, `sessions` that of a mesh session's, `ended` that of one
+        which is over. `enrolment` is the token with which boxes join; "" admits none."""
+        self._paths, self._finds, self._ended = paths, (named, sessions), ended
+        self._fixed = [(_digest(admin_token), Caller(OPERATOR, frozenset({"admin"})))]
+        if enrolment:
+            self._fixed.append((_digest(enrolment), ENROLMENT))
+        self._core: dict[Path, tuple[int, bytes]] = {}
+
+    def caller(self, authorization: str | None, *, ended: bool = False) -> Caller:
+        """Who sent that header. Raises Unauthenticated when it is absent, of another scheme, or unknown. With `ended` the
+        token of a session that is over is known, too, so that its holder can be told why."""
+        scheme, _, token = (authorization or "").partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise Unauthenticated("cannot serve this route: no bearer token was sent", rule=_RULE)
+        given = _digest(token.strip())
+        known = [*self._fixed, *self._core_tokens()]
+        found = next((who for digest, who in known if hmac.compare_digest(digest, given)), None)
+        for find in (*self._finds, *((self._ended,) if ended else ())):
+            found = found or find(given)
+        if found is None:
+            raise Unauthenticated("cannot serve this route: the token is unknown, revoked or expired", rule=_RULE)
+        return found
+
+    def _core_tokens(self) -> list[tuple[bytes, Caller]]:
+        """Read again when a file changed: a program may come up after the API did."""
+        digests = ((program, self._core_digest(self._paths.token(program))) for program in CORE_PROGRAMS)
+        return [
+            (digest, Caller(f"urn:agentbox:program:{program}", frozenset({"core"})))
+            for program, digest in digests
+            if digest is not None
+        ]
+
+    def _core_digest(self, path: Path) -> bytes | None:
+        try:
+            changed = path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
+        if path not in self._core or self._core[path][0] != changed:
+            self._core[path] = (changed, hashlib.sha256(path.read_bytes().strip()).digest())
+        return self._core[path][1]
+
+
+def require(caller: Caller, scopes: Sequence[str]) -> None:
+    """Raises PermissionDenied that names the first scope the caller lacks."""
+    for scope in scopes:
+        if not caller.holds(scope):
+            raise PermissionDenied(f"cannot serve this route: the token lacks the scope {scope}", scope=scope)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()

@@ -1,0 +1,34 @@
+"""What a token may be bound to besides its scopes: a prefix of pod paths, one of memory namespaces, a source of events."""
+
+from agentbox.api.auth.access import Caller
+from agentbox.core.slot_errors import PermissionDenied
+
+
+def check_pod(caller: Caller, path: str) -> None:
+    """Raises PermissionDenied for a path that does not start with the prefix that the caller's token is bound to."""
+    _check(caller.pod_prefix, path, "pods:path", "pod")
+
+
+def check_namespace(caller: Caller, namespace: str) -> None:
+    """As `check_pod`, for a namespace of memory. An agent has the one namespace, and none that only starts so."""
+    if caller.agent_id and namespace != caller.memory_prefix:
+        raise PermissionDenied(
+            f"cannot use this namespace: an agent has {caller.memory_prefix}", scope="memory:namespace"
+        )
+    _check(caller.memory_prefix, namespace, "memory:namespace", "namespace")
+
+
+def _check(prefix: str, name: str, scope: str, what: str) -> None:
+    if not name.startswith(prefix):
+        raise PermissionDenied(
+            f"cannot use this {what}: the token is bound to {what}s that start with {prefix}", scope=scope
+        )
+
+
+def bound_source(caller: Caller, named: str | None) -> str:
+    """The one source that the caller's events may have; "" where its token binds none. Raises PermissionDenied."""
+    if caller.event_source and named not in (None, caller.event_source):
+        raise PermissionDenied(
+            f"cannot append events of {named}: the token is bound to {caller.event_source}", scope="events:source"
+        )
+    return caller.event_source

@@ -1,0 +1,45 @@
+"""What agent-host's canaries found, brought to `/ready` as it is found."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agentbox.adapters.orchestrator.local_process import connect
+from agentbox.contracts.agent_host.canaries import CanaryReport
+from agentbox.core.deadline import Deadline
+from agentbox.core.slot_errors import AdapterError
+
+if TYPE_CHECKING:
+    from agentbox.api.services import Services
+
+_CONNECT_SECONDS = 10.0
+_WAIT_SECONDS = 30.0
+_RETRY_SECONDS = 1.0
+
+
+class CanaryWatch:
+    """The last report, None before the first. It has a connection of its own, so that a slot that is slow or down hides
+    nothing."""
+
+    def __init__(self) -> None:
+        self.report: CanaryReport | None = None
+
+    async def follow(self, services: "Services") -> None:
+        """Until cancelled. For a box whose agents are processes of its own."""
+        while True:
+            try:
+                client, _ = await connect(services.paths, Deadline.after(_CONNECT_SECONDS))
+                try:
+                    while True:
+                        after = self.report.revision if self.report else -1
+                        asked = {"after": after, "wait_s": _WAIT_SECONDS}
+                        found = await client.call("canaries.read", asked, Deadline.after(2 * _WAIT_SECONDS))
+                        self._take(services, CanaryReport.from_wire(found))
+                finally:
+                    await client.close()
+            except AdapterError:
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    def _take(self, services: "Services", found: CanaryReport) -> None:
+        if found.at is not None and found != self.report:
+            self.report = found
+            services.evaluator.wake("sandbox")

@@ -1,0 +1,47 @@
+"""States of runs are removed after `state.keep_days`, and what a removal has left that was cut off."""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from agentbox.api import states
+from agentbox.contracts.states import State
+from agentbox.core.slot_errors import AdapterError
+
+if TYPE_CHECKING:
+    from agentbox.api.services import Services
+
+SWEEP_SECONDS: Final = 60.0
+_AT_ONCE: Final = 50
+_DAY: Final = 86400.0
+_BY: Final = "state.keep_days"
+_log = structlog.get_logger()
+
+
+async def sweep(services: "Services") -> None:
+    """Until cancelled; in a box that booted first once that was ready."""
+    if services.boot.boot_id:
+        await services.watch.ready_once.wait()
+    while True:
+        try:
+            while await _remove_due(services):
+                continue
+        except AdapterError as error:
+            _log.info("states are not swept", reason=error.message)
+        await asyncio.sleep(SWEEP_SECONDS)
+
+
+async def _remove_due(services: "Services") -> bool:
+    """Whether there may be more. A state that cannot be removed now holds up no other, and is tried again."""
+    keep_days = int(services.plan.state.get("keep_days", 7))
+    found = await states.ask(services, "state.due", before=time.time() - keep_days * _DAY, limit=_AT_ONCE)
+    failed = 0
+    for row in found["items"]:
+        try:
+            await states.remove_detached(services, State.from_wire(row), _BY, tell_empty=False)
+        except AdapterError as error:
+            failed += 1
+            _log.warning("state is not removed", state_id=row["state_id"], reason=error.message)
+    return len(found["items"]) == _AT_ONCE and not failed

@@ -1,0 +1,207 @@
+"""The ASGI application of one listener: each request is judged by its row, then handled, then answered."""
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+from urllib.parse import parse_qsl
+
+from agentbox.adapters.runtime.context import CallContext, calling
+from agentbox.api.auth.access import NOBODY, Caller, require
+from agentbox.api.auth.on_behalf import acting
+from agentbox.api.endpoints.sockets import refuse_socket, serve_socket
+from agentbox.api.http.call import Call
+from agentbox.api.http.handlers import handler_of
+from agentbox.api.http.reply import JSON, Answer, EventStream, Pieces, Socket
+from agentbox.api.http.sending import send_pieces, send_reply
+from agentbox.api.mesh.membership import SESSION
+from agentbox.api.metrics.http_metrics import UNMATCHED
+from agentbox.api.services import Services
+from agentbox.contracts.routes.match import Match, Matcher
+from agentbox.contracts.routes.route import Route
+from agentbox.core.http.body import Incoming, read_json, refuse_body
+from agentbox.core.http.headers import (
+    SAFE,
+    allowed_hosts,
+    check_accept,
+    check_host,
+    check_probe_host,
+    check_single,
+    probe_hosts,
+    readable,
+    request_id,
+    trace_id,
+)
+from agentbox.core.http.problems import MethodNotAllowed, TooBusy, invalid, reply_for
+from agentbox.core.http.sse import Cut, write_events
+from agentbox.core.ids import new_trace_id, uuid7
+from agentbox.core.slot_errors import NotFound
+
+STREAM = "text/event-stream"
+_LIVE = b'{"live":true,"uptime":%s}'
+
+
+class Application:
+    """Serves the rows of one listener. `/livez` is answered before anything else is looked at."""
+
+    def __init__(self, services: Services, routes: Sequence[Route]) -> None:
+        self._services = services
+        self._matcher = Matcher(routes)
+        self._hosts, self._probe_hosts = allowed_hosts(services.plan), probe_hosts(services.plan)
+        self._live = any(route.name == "livez" for route in routes)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        began = time.perf_counter()
+        if scope["type"] == "websocket":
+            await self._open_socket(scope, receive, send)
+            return
+        if self._live and scope["path"] == "/livez" and _plain(scope):
+            await self._answer_live(scope, send)
+            self._services.http.count("/livez", scope["method"], 200, time.perf_counter() - began)
+            return
+        headers = readable(scope["headers"])
+        identity = request_id(headers)
+        match = self._matcher.match(scope["method"], scope["raw_path"].decode("latin-1"))
+        label = match.route.template if match and match.route else UNMATCHED
+        incoming = Incoming(receive, headers)
+        with ExitStack() as caller:
+            try:
+                outcome = await self._handle(scope, incoming, match, headers, identity, caller)
+            except Exception as error:  # noqa: BLE001 - a handler's error becomes an answer, a bug 500 and a traceback
+                outcome = reply_for(error, identity)
+            if isinstance(outcome, EventStream):
+                await self._stream(outcome, scope, receive, send, identity)
+                self._services.http.count(label, scope["method"], 200, -1)
+                return
+            assert not isinstance(outcome, Socket), "a row that is no socket answers none"
+            if isinstance(outcome, Pieces):
+                await send_pieces(outcome, send, identity, scope["extensions"]["agentbox"]["abort"])
+            else:
+                unread = match is None or match.route is None or (match.route.media == "any" and incoming.unread)
+                await send_reply(outcome, send, identity, close=unread)
+        self._services.http.count(label, scope["method"], outcome.status, time.perf_counter() - began)
+
+    async def _open_socket(self, scope: Any, receive: Any, send: Any) -> None:
+        """A WebSocket is judged as the GET that it begins as."""
+        scope = {**scope, "method": "GET", "extensions": {"agentbox": {"crowding": scope["state"]["crowding"]}}}
+        headers = readable(scope["headers"])
+        identity, match = request_id(headers), self._matcher.match("GET", scope["raw_path"].decode("latin-1"))
+        label = match.route.template if match and match.route else UNMATCHED
+        status = 101
+        with ExitStack() as caller:
+            try:
+                outcome = await self._handle(scope, Incoming(receive, headers), match, headers, identity, caller)
+                assert isinstance(outcome, Socket), "a row that is a socket answers one"
+            except Exception as error:  # noqa: BLE001 - as for any request
+                refusal = reply_for(error, identity)
+                status = refusal.status
+                await refuse_socket(refusal, receive, send, identity)
+            else:
+                await serve_socket(outcome, receive, send, self._services.closing, identity)
+        self._services.http.count(label, "GET", status, -1)
+
+    async def _handle(
+        self,
+        scope: Any,
+        incoming: Incoming,
+        match: Match | None,
+        headers: dict[str, str],
+        identity: str,
+        caller_is: ExitStack,
+    ) -> Answer:
+        _check_crowding(scope, match)
+        if match is None:
+            check_host(headers, self._hosts)
+            raise NotFound("cannot find this path", resource="path", id=scope["path"])
+        if match.route is None:
+            raise MethodNotAllowed(f"cannot {scope['method']} this path", allow=list(match.allow))
+        route = match.route
+        check_single(scope["headers"])
+        caller = self._admit(route, headers)
+        if route.socket != (scope["type"] == "websocket"):
+            raise invalid("Upgrade", "must be websocket" if route.socket else "is not for this path")
+        query = _query(route, scope["query_string"])
+        body = None
+        if route.body_limit == 0:
+            refuse_body(headers)
+        elif route.media == "json":
+            body = await read_json(route, headers, incoming.receive, self._services.plan.api.max_body)
+        call = Call(
+            services=self._services, route=route, method=scope["method"], parameters=match.parameters, query=query,
+            headers=headers, body=body, incoming=incoming, caller=caller, request_id=identity,
+        )  # fmt: skip
+        context = CallContext(
+            principal=caller.principal, scopes=caller.scopes, request_id=identity, agent_id=caller.agent_id or None,
+            session_id=caller.session_id or None, trace_id=_trace_of(caller, headers),
+        )  # fmt: skip
+        caller_is.enter_context(calling(context))
+        return await handler_of(route.handler)(call)
+
+    def _admit(self, route: Route, headers: dict[str, str]) -> Caller:
+        """Who calls. Probes are public, under any address and the box's names; every other route checks Host closely."""
+        if route.probe:
+            check_probe_host(headers, self._probe_hosts)
+            return NOBODY
+        check_host(headers, self._hosts)
+        caller = NOBODY if route.public else self._who(route, headers)
+        self._services.rates.take(caller)
+        self._services.agent_rates.take(caller, route, headers)
+        require(caller, route.scope)
+        if route.media == "json":
+            check_accept(headers, STREAM if route.stream else JSON)
+        return caller
+
+    def _who(self, route: Route, headers: dict[str, str]) -> Caller:
+        caller = self._services.access.caller(headers.get("authorization"), ended=SESSION in route.scope)
+        return acting(caller, headers, route)
+
+    async def _answer_live(self, scope: Any, send: Any) -> None:
+        body = _LIVE % str(self._services.uptime).encode()
+        raw = [*SAFE, (b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        raw.append((b"x-request-id", uuid7().encode()))
+        await send({"type": "http.response.start", "status": 200, "headers": raw})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _stream(self, stream: EventStream, scope: Any, receive: Any, send: Any, identity: str) -> None:
+        raw = [*SAFE, (b"content-type", STREAM.encode()), (b"x-request-id", identity.encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": raw})
+        try:
+            await write_events(stream.events, send, receive, self._services.closing, identity, stream.stall_seconds)
+            await send({"type": "http.response.body", "body": b""})
+        except Cut:
+            scope["extensions"]["agentbox"]["abort"]()
+        finally:
+            stream.close()
+
+
+def _trace_of(caller: Caller, headers: dict[str, str]) -> str:
+    """An agent's own; what any other authenticated caller says, or a new one."""
+    return caller.trace_id or (trace_id(headers) if caller.principal else new_trace_id())
+
+
+def _plain(scope: Any) -> bool:
+    """A GET or HEAD without a body, on a listener that is not full."""
+    if scope["method"] not in ("GET", "HEAD") or scope["extensions"]["agentbox"]["crowding"] == "full":
+        return False
+    return not any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+
+
+def _check_crowding(scope: Any, match: Match | None) -> None:
+    crowding = scope["extensions"]["agentbox"]["crowding"]
+    if crowding == "full" or (crowding == "probes" and not (match and match.probe)):
+        raise TooBusy("cannot serve this connection: too many are open", retry_after=1)
+
+
+def _query(route: Route, raw: bytes) -> dict[str, str]:
+    """The query string. On a probe anything is allowed and nothing is read."""
+    if route.probe:
+        return {}
+    try:
+        pairs = parse_qsl(raw.decode("latin-1"), keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError:
+        raise invalid("?", "is no UTF-8") from None
+    if unknown := [name for name, _ in pairs if name not in route.query]:
+        raise invalid(f"?{unknown[0]}", "is unknown")
+    if len(found := dict(pairs)) < len(pairs):
+        raise invalid("?", "names something twice")
+    return found

@@ -1,0 +1,19 @@
+"""From a row's handler name to its function. A module is imported when its first request comes."""
+
+from collections.abc import Awaitable, Callable
+from functools import cache
+from importlib import import_module
+from typing import TypeAlias
+
+from agentbox.api.http.call import Call
+from agentbox.api.http.reply import Answer
+
+Handler: TypeAlias = Callable[[Call], Awaitable[Answer]]
+
+
+@cache
+def handler_of(name: str) -> Handler:
+    """`beads.claim` is `claim` of `agentbox.api.endpoints.beads`. Raises AttributeError or ImportError (a bug)."""
+    module, function = name.split(".")
+    found: Handler = getattr(import_module(f"agentbox.api.endpoints.{module}"), function)
+    return found

@@ -1,0 +1,67 @@
+"""Calls of models, queues and budgets in `/metrics`, as the gateway told them last."""
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from agentbox.core.files.atomic import read_json
+from agentbox.policy.rights.spent import Spent, use_of
+from agentbox.policy.rights.standing import Budget
+
+# Of each counter: its name in the file, what it is, its labels.
+_COUNTERS: Final = (
+    ("calls", "Calls of models", ("provider", "agent", "outcome")),
+    ("tokens", "Tokens that were settled", ("provider", "agent", "direction")),
+    ("estimated", "Calls that were settled by an estimate", ("provider",)),
+    ("retries", "Second and third tries at a provider", ("provider",)),
+    ("masked", "Findings of the privacy filter that were masked", ("provider", "entity")),
+    ("echoes", "Times that a provider sent the key back", ("provider",)),
+    ("waited_ms", "Time in the queue, all calls together", ("provider",)),
+)
+
+
+class ModelMetrics(Collector):
+    """`told` is the gateway's file; without one every family is empty."""
+
+    def __init__(self, told: Path) -> None:
+        self._told = told
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        """Counters start from 0 with the gateway."""
+        state = read_json(self._told) or {}
+        counts: Mapping[str, Any] = state.get("counts", {})
+        for name, words, labels in _COUNTERS:
+            family = CounterMetricFamily(f"agentbox_model_{name}", words, labels=labels)
+            for *names, value in counts.get(name, ()):
+                family.add_metric(names, value)
+            yield family
+        yield from _queues(state.get("queues", {}))
+        yield from _budgets(state.get("budgets", {}), state.get("spent", {}))
+
+
+def _queues(queues: Mapping[str, Any]) -> Iterator[GaugeMetricFamily]:
+    depth = GaugeMetricFamily("agentbox_model_queue_depth", "Calls that wait", labels=("provider",))
+    running = GaugeMetricFamily("agentbox_model_running", "Calls in flight", labels=("provider",))
+    for name, (waits, runs) in queues.items():
+        depth.add_metric((name,), waits)
+        running.add_metric((name,), runs)
+    yield depth
+    yield running
+
+
+def _budgets(budgets: Mapping[str, Any], spent: Mapping[str, Any]) -> Iterator[GaugeMetricFamily]:
+    tokens = GaugeMetricFamily(
+        "agentbox_model_budget_tokens", "Tokens of the window, reserved ones too", labels=("agent", "state")
+    )
+    calls = GaugeMetricFamily("agentbox_model_budget_calls", "Calls of the window", labels=("agent", "state"))
+    for name, budget in budgets.items():
+        use = use_of({name: Budget(**budget)}, lambda of: Spent(**spent[of]), time.time())
+        for family, row in ((tokens, use["tokens"]), (calls, use["calls"])):
+            for state in ("used", "left"):
+                family.add_metric((name, state), row[state])
+    yield tokens
+    yield calls

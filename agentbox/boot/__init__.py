@@ -1,1 +1,0 @@
-"""The boot: Stage A as PID 1, Stage B beside the API, and the seal that judges both."""

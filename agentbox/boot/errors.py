@@ -1,7 +1,0 @@
-"""Why a boot ended."""
-
-from agentbox.errors import AgentboxError
-
-
-class BootError(AgentboxError):
-    """A phase failed: `message` is the reason of `BootstrapFailed`, `hint` its fix."""

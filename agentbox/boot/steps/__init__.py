@@ -1,1 +1,0 @@
-"""The phases of the boot, one file each."""

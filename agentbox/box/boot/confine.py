@@ -1,0 +1,66 @@
+"""The process engine has no read-only root: Stage A confines itself, and with it everything it will start."""
+
+import errno
+import os
+from pathlib import Path
+
+from agentbox.box.boot.errors import BootError
+from agentbox.core.files.atomic import probe_file
+from agentbox.core.linux import landlock_writes
+from agentbox.core.linux.opening import Refused, settled
+from agentbox.core.paths import Paths
+from agentbox.plan.model import Plan
+
+_DEVICES = (
+    Path("/dev/null"),
+    Path("/dev/zero"),
+    Path("/dev/full"),
+    Path("/dev/tty"),
+    Path("/dev/ptmx"),
+    Path("/dev/pts"),
+)
+_PROCESSES = Path("/proc")  # whose own permissions hold: an agent's out-of-memory score is raised there
+_STANDARD = (0, 1, 2)
+
+
+def confine(paths: Paths, plan: Plan) -> None:
+    """Writes are possible below the prefix only (a root of the plan that is a link, such as a mounted project, counts
+    with its target), on the usual devices, in /proc and on the log that the box was given. Raises BootError without Landlock.
+    """
+    if landlock_writes.abi() == 0:
+        raise BootError(
+            "cannot confine the box to its folder: this kernel has no Landlock",
+            "Use a container engine (`agentbox up --engine docker`), or a kernel from 5.13 on with Landlock enabled.",
+        )
+    landlock_writes.no_new_privileges()
+    ours = (str(paths.prefix), str(paths.workspace))
+    roots = [Path(settled(str(paths.at(root)), ours)) for root in plan.writable_roots]
+    try:
+        landlock_writes.allow_writes_only_in([paths.prefix.resolve(), *roots, *_DEVICES, _PROCESSES, *_given_files()])
+    except Refused as error:
+        raise BootError(
+            f"cannot confine the box to its folder: {error.strerror}", "Remove the link, or mount what it leads to."
+        ) from error
+
+
+def _given_files() -> list[Path]:
+    """Standard streams that are regular files: supervisord opens `/dev/fd/1` again by its path."""
+    return [Path(f"/proc/self/fd/{number}").resolve() for number in _STANDARD if _is_regular(number)]
+
+
+def _is_regular(number: int) -> bool:
+    try:
+        return os.path.isfile(f"/proc/self/fd/{number}")  # noqa: PTH113  (follows the link to the open file)
+    except OSError:
+        return False
+
+
+def writable(folder: Path) -> bool:
+    """True when a file can be made in that folder; it is removed again. Raises OSError for an unexpected refusal."""
+    try:
+        with probe_file(folder):
+            return True
+    except OSError as error:
+        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            return False
+        raise

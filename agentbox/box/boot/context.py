@@ -1,0 +1,45 @@
+"""What the phases of one boot share. Each phase reads what earlier ones found and adds its own. Standard library only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agentbox.box.supervision.boot_record import Drifted, Posture, Previous
+from agentbox.box.supervision.events import BootLog
+from agentbox.box.supervision.hooks import Hooks
+from agentbox.core.paths import Paths
+from agentbox.plan.model import Plan
+from agentbox.plan.names import TARGET_VARIABLE
+
+
+@dataclass
+class Context:
+    """The only mutable record of the boot: filled from phase 0 to phase 5, then written as `boot.json`."""
+
+    paths: Paths
+    env: Mapping[str, str]
+    log: BootLog
+    baked: Plan
+    plan: Plan  # the one in force
+    plan_path: Path
+    supervisord_conf: Path
+    probes_path: Path
+    started: float  # of this process, seconds of CLOCK_BOOTTIME
+    strict: bool = False
+    strict_root: bool = False  # AGENTBOX_STRICT_IMMUTABLE: only a writable root is fatal
+    landlock_abi: int = 0
+    stale: tuple[Drifted, ...] = ()  # this container was made for another manifest
+    posture: Posture = field(default_factory=Posture)
+    previous: Previous = field(default_factory=Previous)
+    hooks: Hooks = field(default_factory=Hooks)
+    optional_missing: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """The word by which a renderer tells the box where it runs; "" for every target that can hold the whole plan."""
+        return self.env.get(TARGET_VARIABLE, "")
+
+    def emit(self, event: str, *, level: str | None = None, **fields: Any) -> None:
+        """An event of this boot."""
+        self.log.emit(event, level=level, **fields)

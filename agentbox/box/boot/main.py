@@ -1,0 +1,88 @@
+"""The boot's composition root: which phases run, in which order. Stage A is PID 1 and becomes supervisord."""
+
+import os
+import signal
+import sys
+from contextlib import suppress
+
+from agentbox.box.boot.context import Context
+from agentbox.box.boot.runner import Phase, record_phase, run_phases, tell_failure
+from agentbox.box.boot.stage_b import resume
+from agentbox.box.boot.steps import (
+    b6_programs,
+    b8_hints,
+    p0_5_posture,
+    p0_begin,
+    p1_roots,
+    p2_secrets,
+    p3_identity,
+    p4_workspace,
+    p5_artifacts,
+)
+from agentbox.box.supervision.events import read_events
+from agentbox.box.supervision.notify import notify
+from agentbox.box.supervision.timeline import keep_timeline
+from agentbox.core.linux import procfs
+from agentbox.core.paths import Paths, environment
+from agentbox.plan.names import BOOTSTRAP, STAGE_B, STAGE_VARIABLE
+
+_TERMINATED = 128 + signal.SIGTERM
+
+PHASES_A = tuple(
+    Phase(step.PHASE, step.BUDGET_MS, step.run)
+    for step in (p0_5_posture, p1_roots, p2_secrets, p3_identity, p4_workspace, p5_artifacts)
+)
+PHASES_B = tuple(Phase(step.PHASE, step.BUDGET_MS, step.run) for step in (b6_programs, b8_hints))
+
+
+def main() -> int:
+    """Returns an exit code, or does not return: a good Stage A ends in exec."""
+    paths = Paths.of_this_process()
+    if environment().get(STAGE_VARIABLE) == STAGE_B:
+        return _stage_b(paths)
+    # PID 1 ignores signals without a handler, and `docker stop` must not wait for its grace period.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+    context = _begin(paths)
+    if context is None:
+        return 1
+    if not run_phases(context, PHASES_A):
+        _remember_failure(context)
+        return 1
+    return _become_supervisord(context)
+
+
+def _stage_b(paths: Paths) -> int:
+    """Its exit code is what counts; the note tells the seal its pid when supervisord has forgotten it."""
+    if not run_phases(resume(paths, environment()), PHASES_B):
+        return 1
+    notify(paths, BOOTSTRAP)
+    return 0
+
+
+def _begin(paths: Paths) -> Context | None:
+    start = procfs.now()
+    log = p0_begin.new_log(paths, environment())
+    try:
+        context = p0_begin.begin(paths, environment(), log)
+    except Exception as error:  # noqa: BLE001  (every failure must leave as one event; nothing is hidden)
+        tell_failure(log, p0_begin.PHASE, error)
+        return None
+    record_phase(paths, context.log, p0_begin.PHASE, start, p0_begin.BUDGET_MS)
+    return context
+
+
+def _remember_failure(context: Context) -> None:
+    """`boot history` lists this boot too, where the state volume takes writes (phase 1 has told why it does not)."""
+    from agentbox.box.seal.from_events import timeline_from_events  # not needed by a boot that is good
+
+    timeline = timeline_from_events(read_events(context.paths))
+    if timeline is not None:
+        with suppress(OSError):
+            keep_timeline(context.paths, timeline)
+
+
+def _become_supervisord(context: Context) -> int:
+    context.emit("SupervisorStarting", programs=[program.name for program in context.plan.programs])
+    python = str(context.paths.python)
+    argv = [python, "-I", "-m", "agentbox.box.boot.supervisord", "-n", "-c", str(context.supervisord_conf)]
+    os.execve(python, argv, dict(environment()))

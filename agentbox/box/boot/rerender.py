@@ -1,0 +1,56 @@
+"""Validates, plans and renders a mounted manifest inside the box. Imported only when it differs from the baked one."""
+
+from collections.abc import Iterable
+
+from agentbox.box.boot.context import Context
+from agentbox.box.boot.errors import BootError
+from agentbox.box.supervision.secrets import visible_environment
+from agentbox.core.files.atomic import replace, replace_json
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.load import load, parse
+from agentbox.manifest.rules.engine import run
+from agentbox.plan.build import make_plan
+from agentbox.plan.lockfile.reader import read
+from agentbox.plan.model import Plan
+from agentbox.plan.render.probes import probes
+from agentbox.plan.render.supervisord import supervisord
+
+_FIX = "Correct the manifest (`agentbox config validate` shows every finding), then run `agentbox restart`."
+
+
+def make(context: Context, data: bytes) -> Plan:
+    """The plan of these bytes. Raises BootError with the first finding that is an error."""
+    parsed = parse(data, str(context.paths.manifest))
+    known = load_features()
+    _refuse(parsed.findings)
+    report = run(parsed, features=known, environment=visible_environment(context.paths, context.env))
+    _refuse(report.findings)
+    lock_bytes = context.paths.lock.read_bytes()
+    return make_plan(
+        parsed, known, lock_bytes, read(lock_bytes), context.baked.system, test_hooks=context.baked.test_hooks
+    )
+
+
+def install(context: Context, plan: Plan) -> None:
+    """Puts the rendered files below `/run/agentbox`, and this plan in force."""
+    paths = context.paths
+    replace_json(paths.drift_plan, plan.to_json(), durable=False)
+    replace(paths.drift_supervisord_conf, supervisord(plan, paths).encode(), durable=False)
+    replace(paths.drift_probes, probes(plan).encode(), durable=False)
+    context.plan, context.plan_path = plan, paths.drift_plan
+    context.supervisord_conf, context.probes_path = paths.drift_supervisord_conf, paths.drift_probes
+
+
+def check_environment(context: Context) -> None:
+    """Runs the rules again with what this box can see. Raises BootError with the first error."""
+    parsed = load(context.paths.baked_manifest)
+    environment = visible_environment(context.paths, context.env)
+    _refuse(run(parsed, features=load_features(), environment=environment).findings)
+
+
+def _refuse(findings: Iterable[Finding]) -> None:
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise BootError(f"cannot use the mounted manifest: {errors[0].code} {errors[0].message}{more}", _FIX)

@@ -1,0 +1,3 @@
+"""The phases of the boot, one file each. A phase reads the boot context, adds to it, and has a time
+budget.
+"""

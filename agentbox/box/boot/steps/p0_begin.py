@@ -1,0 +1,134 @@
+"""Phase 0: boot id, plan, what the last shutdown left, limits, test hooks."""
+
+import os
+import resource
+from collections.abc import Mapping
+from pathlib import Path
+
+from agentbox import __version__
+from agentbox.box.boot.context import Context
+from agentbox.box.boot.errors import BootError
+from agentbox.box.boot.journal_tail import last_record
+from agentbox.box.supervision.boot_record import Previous, load_plan
+from agentbox.box.supervision.events import BootLog
+from agentbox.box.supervision.hooks import Hooks, asked_for
+from agentbox.box.supervision.sentinel import last_copy_sha256
+from agentbox.box.supervision.shutdown import read_current
+from agentbox.core.ids import uuid7
+from agentbox.core.linux import landlock_writes, procfs
+from agentbox.core.paths import Paths
+from agentbox.plan.model import Plan
+
+PHASE, BUDGET_MS = "0", 60
+_TRUE = ("1", "true")
+
+
+def new_log(paths: Paths, env: Mapping[str, str]) -> BootLog:
+    """A log with a new boot id; the plan digest joins it once the plan is read."""
+    return BootLog(paths, uuid7(), "", env.get("AGENTBOX_IMAGE_REF", ""))
+
+
+def begin(paths: Paths, env: Mapping[str, str], log: BootLog) -> Context:
+    """Makes the context. Raises BootError for an unreadable plan and for a run folder that cannot be written."""
+    _clear_run_folder(paths, log)
+    plan = load_plan(paths.plan)
+    log = BootLog(paths, log.boot_id, plan.digest, log.image_ref)
+    context = Context(
+        paths=paths,
+        env=env,
+        log=log,
+        baked=plan,
+        plan=plan,
+        plan_path=paths.plan,
+        supervisord_conf=paths.supervisord_conf,
+        probes_path=paths.probes,
+        started=procfs.seconds_of(procfs.start_ticks(os.getpid()) or 0),
+        strict=env.get("AGENTBOX_STRICT", "") in _TRUE,
+        strict_root=env.get("AGENTBOX_STRICT_IMMUTABLE", "") in _TRUE,
+        landlock_abi=landlock_writes.abi(),
+        previous=_previous(paths),
+    )
+    _tell_start(context)
+    _take_hooks(context)
+    lower_limits(plan)
+    return context
+
+
+def lower_limits(plan: Plan) -> None:
+    """No core files, and no more descriptors than the plan grants. A limit that is lower already stays (posture tells)."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = hard == resource.RLIM_INFINITY
+    granted = plan.resources.nofile if unlimited else min(hard, plan.resources.nofile)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (granted, granted))
+
+
+def _clear_run_folder(paths: Paths, log: BootLog) -> None:
+    """A container starts with an empty one; the process engine and a restarted container may not."""
+    try:
+        paths.run.mkdir(parents=True, exist_ok=True)
+        for folder in (paths.ready_dir, paths.starts_dir, paths.moved_secrets, paths.run):
+            _remove_files(folder)
+        paths.ready_dir.mkdir(exist_ok=True)
+        paths.starts_dir.mkdir(exist_ok=True)
+    except OSError as error:
+        log.emit("WritableRootFailed", path=str(Paths().run), errno=error.errno, free_bytes=0)
+        raise BootError(
+            f"cannot write {Paths().run}: {error.strerror}", "Start the box with the generated compose file."
+        ) from error
+
+
+def _remove_files(folder: Path) -> None:
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if not path.is_dir():
+                path.unlink()
+
+
+def _previous(paths: Paths) -> Previous:
+    current = read_current(paths)
+    if current is None:
+        return Previous()
+    return Previous(
+        boot_id=current.boot_id or None,
+        sentinel_sha256=last_copy_sha256(paths),
+        shutdown="clean" if current.state == "clean" else "unclean",
+    )
+
+
+def _tell_start(context: Context) -> None:
+    context.emit(
+        "BootstrapStarted",
+        version=__version__,
+        kernel=os.uname().release,
+        landlock_abi=context.landlock_abi,
+        uid=os.getuid(),
+        strict=context.strict,
+        previous_shutdown=context.previous.shutdown,
+    )
+    if context.previous.shutdown != "unclean":
+        return
+    last = last_record(context.paths, context.plan)
+    context.emit("PreviousBootUnclean", previous_boot_id=context.previous.boot_id, last_seq=last.seq)
+    if context.strict and last.torn:
+        raise BootError(
+            f"cannot go on in strict mode: the journal ends in the middle of a record ({last.file})",
+            "Start once without --strict: the events slot then cuts the torn record and keeps its bytes.",
+        )
+
+
+def _take_hooks(context: Context) -> None:
+    names = asked_for(context.env)
+    if context.plan.test_hooks:
+        try:
+            context.hooks = Hooks.from_environment(context.env)
+        except ValueError as error:
+            raise BootError(f"cannot use a test hook: {error}", "Correct or unset the variable.") from error
+        return
+    for name in names:
+        context.emit("TestHookIgnored", name=name)
+    if names and context.strict:
+        raise BootError(
+            f"cannot go on in strict mode: {names[0]} is set, and this is no test image",
+            "Unset it, or build with `agentbox build --test-hooks`.",
+        )

@@ -1,0 +1,86 @@
+"""Phase 1: every writable root of the plan takes a write, keeps it, and has room."""
+
+import errno
+import os
+from pathlib import Path
+
+from agentbox.box.boot.context import Context
+from agentbox.box.boot.errors import BootError
+from agentbox.box.supervision.shutdown import lock_state
+from agentbox.core.files.atomic import probe_file
+
+PHASE, BUDGET_MS = "1", 40
+# Bytes, or a quarter of the file system where that is less. With this much every store opens and can be read (a boot writes about
+# 360 KiB, and with 128 KiB free some stores stay down); writes are refused until there is more, and `/ready` names the disk.
+ROOM = 1 << 20
+_PROBE = b"agentbox writable root probe\n"
+
+
+class Full(Exception):
+    """A root takes writes, but has fewer `free` bytes than are `needed`."""
+
+    def __init__(self, free: int, needed: int) -> None:
+        super().__init__(free, needed)
+        self.free = free
+        self.needed = needed
+
+
+def run(context: Context) -> None:
+    """Raises BootError naming the first root that fails and the kernel's reason, AgentboxError for a volume in use."""
+    for root in context.plan.writable_roots:
+        _prove(context, root)
+    os.close(lock_state(context.paths))  # the API takes it for good
+
+
+def prove_writable(folder: Path) -> int:
+    """Write, sync, read back, unlink; returns the free bytes. Raises OSError, or Full."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with probe_file(folder) as descriptor:
+        os.write(descriptor, _PROBE)
+        os.fsync(descriptor)
+        if os.pread(descriptor, len(_PROBE), 0) != _PROBE:
+            raise OSError(errno.EIO, "what was written could not be read back")
+    room = os.statvfs(folder)
+    free, needed = room.f_bavail * room.f_frsize, min(ROOM, room.f_blocks * room.f_frsize // 4)
+    if free < needed:
+        raise Full(free, needed)
+    return free
+
+
+def _prove(context: Context, root: str) -> None:
+    try:
+        free = prove_writable(context.paths.at(root))
+    except Full as full:
+        context.emit("WritableRootFailed", path=root, errno="ENOSPC", free_bytes=full.free)
+        raise BootError(
+            f"cannot use {root}: only {_amount(full.free)} are free, {_amount(full.needed)} are needed",
+            _room(context, root),
+        ) from full
+    except OSError as error:
+        context.emit("WritableRootFailed", path=root, errno=_name(error), free_bytes=0)
+        raise BootError(
+            f"cannot write {root}: {error.strerror} ({_name(error)})", _fix(context, root, error)
+        ) from error
+    context.emit("WritableRootReady", path=root, free_bytes=free)
+
+
+def _name(error: OSError) -> str:
+    return errno.errorcode.get(error.errno or 0, str(error.errno))
+
+
+def _amount(size: int) -> str:
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+
+
+def _room(context: Context, root: str) -> str:
+    """What the box stored stays as it is: nothing was written but a file that is gone again."""
+    where = "volume" if context.paths.contained else f"file system, of {context.paths.at(root)}"
+    return f"Make room on that {where}; what the box stored is as it was. {_amount(ROOM)} is enough to read it."
+
+
+def _fix(context: Context, root: str, error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _room(context, root)
+    if error.errno == errno.EROFS:
+        return f"Mount {root} writable."
+    return f"Give uid 1000 a writable {root}: mount it as the generated compose file does."

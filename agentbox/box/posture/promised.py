@@ -1,0 +1,98 @@
+"""The controls that a plan promises, each with the text that must be found. Standard library only."""
+
+import grp
+
+from agentbox.box.posture import fingerprint
+from agentbox.core.linux import capabilities
+from agentbox.core.linux.mountinfo import tmpfs_kib
+from agentbox.core.paths import Paths
+from agentbox.plan.merge import DEFAULT_SECCOMP, GID, Profile, effective
+from agentbox.plan.model import Plan, Tmpfs
+from agentbox.plan.names import KUBERNETES
+
+NOTHING = "none"
+READ_ONLY, WRITABLE = "read-only", "writable"
+
+
+def promised(plan: Plan, paths: Paths, target: str = "") -> dict[str, str]:
+    """What must be found on that target. The process engine and Kubernetes promise less: `protections_absent` names the
+    rest. Raises PlanError."""
+    common = {
+        "capabilities": capabilities.NONE,
+        "no_new_privs": "1",
+        "landlock": "present",
+        "limit.core": "0",
+        "limit.nofile": str(plan.resources.nofile),
+    }
+    if not paths.contained:
+        return {**common, "user": "not root"}
+    profile = effective(plan)
+    return {
+        **common,
+        **_identity(profile),
+        **_seccomp(profile),
+        "limit.cpus": f"{plan.resources.cpus:g}",
+        "limit.memory": str(plan.resources.memory),
+        **({} if target == KUBERNETES else {"limit.pids": str(plan.resources.pids)}),
+        "devices.extra": NOTHING,
+        **_mounts(profile, paths, target),
+    }
+
+
+def _identity(profile: Profile) -> dict[str, str]:
+    return {
+        "user": profile.user,
+        "groups": groups(set(map(_number, profile.group_add))),
+        "capability_bound": capabilities.of_names(profile.cap_add),
+    }
+
+
+def _number(group: str) -> int:
+    """As the engine finds it: by this box's /etc/group. A name that is not there is told as the number -1."""
+    try:
+        return int(group) if group.isdecimal() else grp.getgrnam(group).gr_gid
+    except KeyError:
+        return -1
+
+
+def groups(numbers: set[int]) -> str:
+    """Supplementary groups beside the box's own, in order."""
+    return ",".join(map(str, sorted(numbers - {GID}))) or NOTHING
+
+
+def _seccomp(profile: Profile) -> dict[str, str]:
+    """The fingerprint is that of the baseline's list; of another only the mode is known."""
+    print_ = {"seccomp_fingerprint": fingerprint.expected()} if profile.seccomp == DEFAULT_SECCOMP else {}
+    return {"seccomp": "2", **print_}
+
+
+def _mounts(profile: Profile, paths: Paths, on: str) -> dict[str, str]:
+    volumes = {f"mount:{row.target}": READ_ONLY if row.read_only else WRITABLE for row in profile.volumes}
+    return {
+        "root": READ_ONLY,
+        "proc": READ_ONLY,
+        "sys": READ_ONLY,
+        "secrets": READ_ONLY,
+        f"mount:{paths.manifest}": READ_ONLY,
+        **volumes,
+        **{f"mount:{row.target}": _tmpfs(row, on) for row in profile.tmpfs},
+        "mounts.extra": NOTHING,
+    }
+
+
+def _tmpfs(row: Tmpfs, on: str) -> str:
+    asked = tmpfs_flags(row, on)
+    return tmpfs_text(asked, asked, tmpfs_kib(row.size))
+
+
+def tmpfs_flags(row: Tmpfs, on: str) -> frozenset[str]:
+    """The protective flags that a target writes: `noexec` not where the plan allows programs, and Kubernetes none."""
+    if on == KUBERNETES:
+        return frozenset()
+    return frozenset(["nodev", "nosuid", *([] if row.exec else ["noexec"])])
+
+
+def tmpfs_text(asked: frozenset[str], found: frozenset[str], size_kib: int | None) -> str:
+    """How a memory file system is told; flags only where any was asked for."""
+    flags = f"{','.join(sorted(found)) or 'without flags'} " if asked else ""
+    return f"tmpfs {flags}{size_kib if size_kib is not None else 'any'} KiB"

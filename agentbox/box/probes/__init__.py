@@ -1,0 +1,1 @@
+"""Probes of artifacts: is everything there that the image must contain. One kind of probe a module."""

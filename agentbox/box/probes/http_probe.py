@@ -1,0 +1,32 @@
+"""Kind `http`: something answers on loopback."""
+
+import re
+from http.client import HTTPConnection, HTTPException
+from urllib.parse import urlsplit
+
+from agentbox.core.paths import Paths
+from agentbox.plan.model import Probe
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_BODY = 1 << 20  # bytes read
+
+
+def check_http(probe: Probe, _paths: Paths, seconds: float) -> str:
+    """One GET, no redirect is followed. Any other host than loopback is refused."""
+    url = urlsplit(probe.url)
+    if url.scheme != "http" or url.hostname not in _LOOPBACK:
+        return f"{probe.url} is not on loopback"
+    connection = HTTPConnection(url.hostname, url.port, timeout=seconds)
+    try:
+        connection.request("GET", f"{url.path or '/'}{'?' + url.query if url.query else ''}")
+        answer = connection.getresponse()
+        body = answer.read(_BODY).decode(errors="replace")
+    except (OSError, HTTPException) as error:
+        return f"{probe.url} does not answer: {error}"
+    finally:
+        connection.close()
+    if answer.status != probe.status:
+        return f"{probe.url} answers {answer.status}, not {probe.status}"
+    if probe.body_regex and not re.search(probe.body_regex, body):
+        return f"{probe.url} answers another body"
+    return ""

@@ -1,0 +1,33 @@
+"""Kind `python-import`: one child of the box's own interpreter imports every module and reports each."""
+
+import json
+
+from agentbox.box.probes.children import run_child
+from agentbox.core.paths import Paths
+from agentbox.plan.model import Probe
+
+_REPORT = """
+import importlib, json, sys
+found = {}
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except BaseException as error:
+        found[name] = f"{type(error).__name__}: {error}"
+print(json.dumps(found))
+"""
+
+
+def check_import(probe: Probe, paths: Paths, seconds: float) -> str:
+    """Names the modules that cannot be imported and why."""
+    try:
+        ended = run_child((str(paths.python), "-I", "-B", "-c", _REPORT, *probe.modules), seconds, probe.env)
+    except OSError as error:
+        return f"the interpreter cannot be started: {error.strerror}"
+    if ended.code is None:
+        return f"importing {', '.join(probe.modules)} did not end within {seconds:g} s"
+    try:
+        failed = json.loads(ended.stdout)
+    except ValueError:
+        return f"the interpreter ended with {ended.code} and no report: {ended.stderr.strip()[-200:]}"
+    return "; ".join(f"{name} ({why})" for name, why in sorted(failed.items()))

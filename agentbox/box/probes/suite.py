@@ -1,0 +1,144 @@
+"""Runs the artifact probes of a stage in parallel, within one deadline. Standard library only."""
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from agentbox.box.probes.base import Check, ProbeResult
+from agentbox.core.paths import Paths
+from agentbox.plan.model import Plan, Probe
+
+TOTAL_SECONDS = 20.0
+_ATTENTIVE = 0.05  # seconds; a signal that interrupts no wait is heard by the main thread when the wait ends
+FORCED = "forced missing by a test hook"
+
+
+def run_probes(
+    plan: Plan,
+    paths: Paths,
+    stage: Literal["boot", "deep"],
+    *,
+    force_missing: str = "",
+    total_seconds: float = TOTAL_SECONDS,
+) -> list[ProbeResult]:
+    """One result a probe of that stage, in the plan's order. What has not answered by the deadline has failed.
+
+    `force_missing` is the id of a probe that must fail (test hook); an id that no probe has fails too, so that a
+    misspelt hook is not a passing test.
+    """
+    probes = [probe for probe in plan.probes if probe.stage == stage]
+    if force_missing and stage == "boot" and force_missing not in {probe.id for probe in plan.probes}:
+        probes.append(Probe(id=force_missing, feature="", kind="path", reason="named by a test hook"))
+    return _run_all(probes, paths, force_missing, time.monotonic() + total_seconds)
+
+
+def _run_all(probes: list[Probe], paths: Paths, forced: str, end: float) -> list[ProbeResult]:
+    waiting: queue.SimpleQueue[tuple[int, Probe]] = queue.SimpleQueue()
+    for row in enumerate(_slowest_first(probes)):
+        waiting.put(row)
+    answers: queue.SimpleQueue[ProbeResult] = queue.SimpleQueue()
+    workers = min(len(probes), 2 * len(os.sched_getaffinity(0)))
+    for _ in range(workers):
+        threading.Thread(target=_work, args=(waiting, answers, paths, forced, end), daemon=True).start()
+    found = _collect(answers, len(probes), end)
+    return [found.get(probe.id) or _late(probe) for probe in probes]
+
+
+def _slowest_first(probes: Iterable[Probe]) -> list[Probe]:
+    """A child interpreter takes longest, so it starts first."""
+    return sorted(probes, key=lambda probe: probe.kind == "path")
+
+
+def _collect(answers: "queue.SimpleQueue[ProbeResult]", count: int, end: float) -> dict[str, ProbeResult]:
+    found: dict[str, ProbeResult] = {}
+    while len(found) < count:
+        left = max(0.0, end - time.monotonic())
+        try:
+            result = answers.get(timeout=min(left, _ATTENTIVE))
+        except queue.Empty:
+            if left:
+                continue
+            break
+        found[result.id] = result
+    return found
+
+
+def _work(
+    waiting: "queue.SimpleQueue[tuple[int, Probe]]",
+    answers: "queue.SimpleQueue[ProbeResult]",
+    paths: Paths,
+    forced: str,
+    end: float,
+) -> None:
+    while True:
+        try:
+            _, probe = waiting.get_nowait()
+        except queue.Empty:
+            return
+        answers.put(run_one(probe, paths, forced=probe.id == forced, end=end))
+
+
+def run_one(probe: Probe, paths: Paths, *, forced: bool = False, end: float | None = None) -> ProbeResult:
+    """Runs one probe within its own time and until `end` at the latest."""
+    start = time.monotonic()
+    seconds = probe.timeout_seconds if end is None else max(0.1, min(probe.timeout_seconds, end - start))
+    if forced:
+        detail = FORCED
+    else:
+        try:
+            detail = _check_of(probe.kind)(probe, paths, seconds)
+        except OSError as error:
+            detail = str(error)
+    ms = round((time.monotonic() - start) * 1000, 1)
+    return ProbeResult(probe.id, probe.feature, not detail, probe.required, ms, detail)
+
+
+def _late(probe: Probe) -> ProbeResult:
+    return ProbeResult(probe.id, probe.feature, False, probe.required, 0.0, "did not answer before the total deadline")
+
+
+def _check_of(kind: str) -> Check:
+    """Bound when used: Stage A needs no HTTP client, and a box without import probes no child."""
+    return _LOADERS[kind]()
+
+
+def _path() -> Check:
+    from agentbox.box.probes.path_probe import check_path
+
+    return check_path
+
+
+def _exec() -> Check:
+    from agentbox.box.probes.exec_probe import check_exec
+
+    return check_exec
+
+
+def _import() -> Check:
+    from agentbox.box.probes.import_probe import check_import
+
+    return check_import
+
+
+def _http() -> Check:
+    from agentbox.box.probes.http_probe import check_http
+
+    return check_http
+
+
+def _layer_files() -> Check:
+    from agentbox.box.probes.layer_files import check_layer_files
+
+    return check_layer_files
+
+
+_LOADERS: dict[str, Callable[[], Check]] = {
+    "path": _path,
+    "exec": _exec,
+    "python-import": _import,
+    "http": _http,
+    "layer-files": _layer_files,
+}

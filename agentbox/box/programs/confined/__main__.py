@@ -1,0 +1,76 @@
+"""`python -I -m agentbox.box.programs.confined NAME COMMAND…`, as supervisord starts the program of a feature."""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from agentbox.box.supervision.backoff import backoff, end_with_supervisord
+from agentbox.box.supervision.boot_record import load_plan, read_boot_record
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import Paths, environment
+from agentbox.plan.model import Plan, Ruleset
+from agentbox.plan.network import gateway_port
+from agentbox.sandbox import feature_program
+
+_TEMPORARY = "TMPDIR"
+
+
+def main(name: str, *command: str) -> None:
+    """Becomes the command, confined by what the plan in force says of that program. One sentence in its log and exit 1
+    where that cannot be."""
+    try:
+        become(Paths.of_this_process(), name, command)
+    except AgentboxError as error:
+        sys.exit(f"{error.message}. {error.hint}")
+
+
+def become(paths: Paths, name: str, command: tuple[str, ...]) -> None:
+    """Raises AgentboxError for a program that the plan has no ruleset of, for a kernel that cannot hold it, and for a
+    command that is not there."""
+    record = read_boot_record(paths)
+    plan = record.load_plan() if record else load_plan(paths.plan)
+    if name not in plan.rulesets:
+        raise AgentboxError(f"cannot start {name}: the plan has no ruleset for it", "Build the image again.")
+    ruleset = plan.rulesets[name]
+    if not plan.program(name).startsecs:
+        backoff(paths, name)
+    end_with_supervisord(signal.SIGKILL)  # nothing drains it
+    try:
+        temporary = _folders(paths, name, ruleset)
+        for mechanism, why in _confine(paths, plan, ruleset, temporary).items():
+            sys.stderr.write(f"{name} is not confined in full: {mechanism}: {why}\n")
+        sys.stderr.flush()
+        os.execve(command[0], list(command), {**environment(), _TEMPORARY: str(temporary)})
+    except OSError as error:
+        raise AgentboxError(
+            f"cannot start {name}: {error.strerror}",
+            "`agentbox doctor` shows what this kernel can hold; limits.allow_degraded names what may be missing.",
+        ) from error
+
+
+def _folders(paths: Paths, name: str, ruleset: Ruleset) -> Path:
+    """Makes the folders that are missing, and a temporary one in place of those of earlier starts, whose name nobody can
+    guess. Raises OSError."""
+    for place in ruleset.folders:
+        paths.at(place).mkdir(mode=0o700, parents=True, exist_ok=True)
+    for earlier in paths.tmp.glob(f"{name}.*"):
+        shutil.rmtree(earlier)
+    return Path(tempfile.mkdtemp(prefix=f"{name}.", dir=paths.tmp))
+
+
+def _confine(paths: Paths, plan: Plan, ruleset: Ruleset, temporary: Path) -> dict[str, str]:
+    taken = {*(row.port for row in plan.ports), gateway_port(plan, contained=paths.contained)}
+    return feature_program.apply(
+        ruleset,
+        feature_program.grants(ruleset, paths, temporary),
+        feature_program.ports(ruleset, taken),
+        allow_degraded=plan.limits["allow_degraded"],
+        within=feature_program.boundary(paths, plan.writable_roots),
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,28 @@
+"""One part of the desktop: `python -I -m agentbox.box.programs.desktop PART ARGUMENT…`, as the feature files spell it."""
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from agentbox.box.programs.desktop import handshake, wayland, x11
+from agentbox.core.errors import AgentboxError
+
+PARTS: Final[Mapping[str, Callable[..., None]]] = {
+    "x11-server": x11.server,
+    "x11-session": x11.session,
+    "wayland-server": wayland.server,
+    "wayland-viewer": wayland.viewer,
+    "check": handshake.check,
+}
+
+
+def main(part: str, *arguments: str) -> None:
+    """One sentence in the program's log and exit 1 on an error."""
+    try:
+        PARTS[part](*arguments)
+    except AgentboxError as error:
+        sys.exit(f"{error.message}. {error.hint}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

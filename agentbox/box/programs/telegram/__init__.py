@@ -1,0 +1,3 @@
+"""The program `telegram-mirror`: lifecycle events of agents in one chat (feature telegram_mirror).
+Nothing else goes in.
+"""

@@ -1,0 +1,176 @@
+"""The evaluator behind `/ready`: checks in the background, by clock and by event; a request only reads the verdict.
+
+READY falls with the first failed check. It rises once every requirement passed a check that began after the last
+failure: one complete good pass.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentbox.box.readiness.requirement import Requirement
+from agentbox.box.readiness.verdict import Verdict
+from agentbox.core import clock
+
+__all__ = ["Evaluator", "Requirement", "Verdict"]
+
+STALLED = "readiness evaluator stalled"
+STALLED_SECONDS = 10.0
+NOT_SEALED = "bootstrap.done sentinel"
+DRAINING = "draining"
+_RETRY = 1.0  # seconds until a failed check is tried again, if its period is longer
+_OFTEN = 10.0  # a requirement checked at least so often takes part in the stall watch
+
+
+@dataclass(frozen=True)
+class _Result:
+    started: float
+    finished: float
+    missing: tuple[str, ...]
+
+
+class Evaluator:
+    """Give it the requirements in the order of `missing`; `run` it as one task; read `verdict` anywhere in the loop."""
+
+    def __init__(
+        self,
+        requirements: Sequence[Requirement],
+        on_change: Callable[[Verdict, Verdict], None],
+        *,
+        clock_scale: float = 1.0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._requirements = tuple(requirements)
+        self._on_change = on_change
+        self._scale = clock_scale
+        self._monotonic = monotonic
+        self._results: dict[str, _Result] = {}
+        self._wakes = {requirement.family: asyncio.Event() for requirement in self._requirements}
+        self._last_bad = self._created = monotonic()
+        self._draining = False
+        names = tuple(requirement.listed_as for requirement in self._requirements if requirement.listed_as)
+        self._verdict = Verdict(False, None, names, (NOT_SEALED,), (), clock.now())
+
+    @property
+    def verdict(self) -> Verdict:
+        """The last verdict; un-ready with the stall named when the checks have not come round for 10 s."""
+        if self._monotonic() - self._oldest_pass() <= STALLED_SECONDS:
+            return self._verdict
+        missing = self._verdict.missing if not self._verdict.ready else ()
+        return replace(self._verdict, ready=False, since=None, missing=(*missing, STALLED))
+
+    def drain(self) -> None:
+        """From now on un-ready, for good."""
+        self._draining = True
+        self._publish()
+
+    def wake(self, family: str) -> None:
+        """Checks that family now, as after a connection error of a call. An unknown family is a KeyError."""
+        self._wakes[family].set()
+
+    def met(self) -> Mapping[str, bool]:
+        """For the gauge: each family that has been checked, and whether its last check passed."""
+        return {family: not result.missing for family, result in self._results.items()}
+
+    async def run(self) -> None:
+        """Checks until cancelled. A check that raises is a bug and ends this; the verdict then says it is stalled."""
+        async with asyncio.TaskGroup() as group:
+            for requirement in self._requirements:
+                group.create_task(self._keep(requirement), name=f"readiness-{requirement.family}")
+
+    async def _keep(self, requirement: Requirement) -> None:
+        wake = self._wakes[requirement.family]
+        requirement.attach(wake.set)
+        try:
+            while True:
+                wake.clear()
+                started = self._monotonic()
+                missing = await _checked(requirement)
+                self._record(requirement.family, _Result(started, self._monotonic(), missing))
+                period = min(requirement.period, _RETRY) if missing else requirement.period
+                await _wait(wake, period / self._scale)
+        finally:
+            requirement.detach()
+
+    def _record(self, family: str, result: _Result) -> None:
+        before = self._results.get(family)
+        self._results[family] = result
+        if result.missing:
+            self._last_bad = result.finished
+        elif before is not None and before.missing:
+            self._wake_unmet()
+        self._publish()
+
+    def _wake_unmet(self) -> None:
+        """What mends one thing often mends others."""
+        for family, result in self._results.items():
+            if result.missing:
+                self._wakes[family].set()
+
+    def _publish(self) -> None:
+        missing = [text for requirement in self._requirements for text in self._missing(requirement)]
+        if self._draining and DRAINING not in missing:
+            missing.append(DRAINING)
+        if missing:
+            self._change(ready=False, missing=tuple(missing))
+        elif self._verdict.ready or self._passed():
+            self._change(ready=True, missing=())
+
+    def _missing(self, requirement: Requirement) -> tuple[str, ...]:
+        result = self._results.get(requirement.family)
+        return result.missing if result else ()
+
+    def _passed(self) -> bool:
+        """True after a complete good pass; else asks for what is left of one."""
+        old = [family for family in self._wakes if not self._is_fresh(family)]
+        for family in old:
+            if family in self._results:
+                self._wakes[family].set()
+        return not old
+
+    def _is_fresh(self, family: str) -> bool:
+        result = self._results.get(family)
+        return result is not None and result.started >= self._last_bad
+
+    def _change(self, *, ready: bool, missing: tuple[str, ...]) -> None:
+        old = self._verdict
+        present = clock.now()
+        self._verdict = Verdict(
+            ready=ready,
+            since=(old.since or present) if ready else None,
+            requirements=old.requirements,
+            missing=missing,
+            degraded=tuple(name for requirement in self._requirements for name in requirement.degraded()),
+            checked_at=present,
+            evidence=self._evidence(),
+        )
+        if (old.ready, old.missing, old.degraded) != (ready, missing, self._verdict.degraded):
+            self._on_change(old, self._verdict)
+
+    def _evidence(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for requirement in self._requirements:
+            found |= requirement.evidence()
+        return found
+
+    def _oldest_pass(self) -> float:
+        often = [requirement.family for requirement in self._requirements if requirement.period <= _OFTEN]
+        return min(self._results[family].finished if family in self._results else self._created for family in often)
+
+
+async def _checked(requirement: Requirement) -> tuple[str, ...]:
+    try:
+        async with asyncio.timeout(requirement.deadline):
+            return await requirement.check()
+    except TimeoutError:
+        return requirement.late()
+
+
+async def _wait(wake: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await wake.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,48 @@
+"""`adapter:<slot> not healthy (status=down)`: each required slot works. Slots that may fail are told as degraded."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from agentbox.box.readiness.requirement import Requirement
+
+_WORKS = ("ok", "off", "degraded")
+
+
+class SlotState(Protocol):
+    """The part of a slot's status that readiness reads."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def required(self) -> bool: ...
+
+
+class AdaptersRequirement(Requirement):
+    """`status` answers from what the slots' own health checks found last; it must not block."""
+
+    family = "adapters"
+    listed_as = "adapters:healthy"
+    period = 1.0
+
+    def __init__(self, status: Callable[[], Mapping[str, SlotState]]) -> None:
+        self._status = status
+        self._degraded: tuple[str, ...] = ()
+
+    async def check(self) -> tuple[str, ...]:
+        found = self._status()
+        self._degraded = tuple(sorted(name for name, slot in found.items() if _is_degraded(slot)))
+        return tuple(
+            f"adapter:{name} not healthy (status={found[name].state})"
+            for name in sorted(found)
+            if found[name].required and found[name].state not in _WORKS
+        )
+
+    def late(self) -> tuple[str, ...]:
+        return ("adapter:all not healthy (status=unknown)",)
+
+    def degraded(self) -> tuple[str, ...]:
+        return self._degraded
+
+
+def _is_degraded(slot: SlotState) -> bool:
+    return slot.state == "degraded" or (not slot.required and slot.state not in ("ok", "off"))

@@ -1,0 +1,99 @@
+"""`artifact:<id> failed`: the deep probes, run after the seal at idle priority and again each hour.
+
+On a busy machine a child at idle priority may not get through in its time, which proves nothing about what it looks
+for. So what fails is asked once more at the priority of everything else, and that answer counts.
+"""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from agentbox.box.probes.base import ProbeResult
+from agentbox.box.probes.suite import run_probes
+from agentbox.box.readiness.requirement import Requirement, Wake
+from agentbox.core.paths import Paths
+from agentbox.plan.model import Plan
+
+EVERY_SECONDS = 3600.0
+_IDLE = 19  # nice value; on Linux it is the thread's own, and its children inherit it
+_TOTAL_SECONDS = 120.0  # at idle priority a probe may wait long for a processor
+
+
+class ArtifactsRequirement(Requirement):
+    """Answers from the last run, so `check` costs nothing; it begins a run when one is due. Before the first run
+    nothing is known to be broken: phase 5 has proven what must be there."""
+
+    family = "artifacts"
+
+    def __init__(
+        self,
+        paths: Paths,
+        plan: Plan,
+        sealed: Callable[[], bool],
+        *,
+        optional_missing: tuple[str, ...] = (),
+        force_missing: str = "",
+        every: float = EVERY_SECONDS,
+    ) -> None:
+        self._paths = paths
+        self._plan = plan
+        self._sealed = sealed
+        self._optional_missing = optional_missing
+        self._force_missing = force_missing
+        self._every = every
+        self._due = 0.0
+        self._running: threading.Thread | None = None
+        self._wake: Wake | None = None
+        self.results: tuple[ProbeResult, ...] = ()
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Ids of the probes that failed, the optional ones too: those of phase 5 and of the last deep run."""
+        return (*self._optional_missing, *(result.id for result in self.results if not result.passed))
+
+    async def check(self) -> tuple[str, ...]:
+        if self._sealed() and time.monotonic() >= self._due and (self._running is None or not self._running.is_alive()):
+            self._due = time.monotonic() + self._every
+            self._begin()
+        bad = sorted(result.id for result in self.results if result.required and not result.passed)
+        return tuple(f"artifact:{probe} failed" for probe in bad)
+
+    def late(self) -> tuple[str, ...]:
+        return ("artifact:all failed",)
+
+    def attach(self, wake: Wake) -> None:
+        loop = asyncio.get_running_loop()
+
+        def from_thread() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(wake)
+
+        self._wake = from_thread
+
+    def detach(self) -> None:
+        self._wake = None
+
+    def _begin(self) -> None:
+        self._running = threading.Thread(target=self._run, name="deep-probes", daemon=True)
+        self._running.start()
+
+    def _run(self) -> None:
+        first: list[ProbeResult] = []
+        idle = threading.Thread(target=self._run_idle, args=(first,), name="deep-probes-idle", daemon=True)
+        idle.start()
+        idle.join()
+        again = self._probed({result.id for result in first if not result.passed})
+        self.results = tuple({result.id: result for result in (*first, *again)}.values())
+        if self._wake is not None:
+            self._wake()
+
+    def _run_idle(self, found: list[ProbeResult]) -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _IDLE)
+        found += self._probed({probe.id for probe in self._plan.probes})
+
+    def _probed(self, chosen: Collection[str]) -> list[ProbeResult]:
+        plan = replace(self._plan, probes=tuple(probe for probe in self._plan.probes if probe.id in chosen))
+        return run_probes(plan, self._paths, "deep", force_missing=self._force_missing, total_seconds=_TOTAL_SECONDS)

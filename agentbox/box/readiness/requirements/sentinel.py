@@ -1,0 +1,60 @@
+"""`bootstrap.done sentinel`: the boot was sealed, and the sentinel is still the one that was written then."""
+
+from collections.abc import Callable, Mapping
+
+from agentbox.box.readiness.evaluator import NOT_SEALED
+from agentbox.box.readiness.folder_events import FolderEvents
+from agentbox.box.readiness.requirement import Requirement, Wake
+from agentbox.box.supervision.sentinel import fault, read_sentinel
+from agentbox.core.linux.inotify import ANY_CHANGE
+from agentbox.core.paths import Paths
+
+
+class SentinelRequirement(Requirement):
+    """`recorded` gives the hash that the journal keeps of this boot's sentinel, None while it has none; until then
+    the hash seen first is held against later ones."""
+
+    family = "sentinel"
+    listed_as = "bootstrap.done"
+
+    def __init__(
+        self, paths: Paths, boot_id: str, plan_digest: str, recorded: Callable[[], str | None] = lambda: None
+    ) -> None:
+        self._paths = paths
+        self._boot_id = boot_id
+        self._plan_digest = plan_digest
+        self._recorded = recorded
+        self._first: str | None = None
+        self._notes: FolderEvents | None = None
+
+    @property
+    def sealed(self) -> bool:
+        """True once a good sentinel was seen."""
+        return self._first is not None
+
+    async def check(self) -> tuple[str, ...]:
+        """A file of a few KiB in memory: read without a thread. Anything unreadable counts as missing."""
+        try:
+            found = read_sentinel(self._paths.sentinel)
+        except OSError:
+            found = None
+        expected = self._recorded() or self._first
+        if found is None or fault(found, boot_id=self._boot_id, plan_digest=self._plan_digest, sha256=expected):
+            return (NOT_SEALED,)
+        self._first = found.sha256
+        return ()
+
+    def late(self) -> tuple[str, ...]:
+        return (NOT_SEALED,)
+
+    def attach(self, wake: Wake) -> None:
+        name = self._paths.sentinel.name
+        self._notes = FolderEvents(self._paths.run, ANY_CHANGE, lambda names: wake() if name in names else None)
+
+    def detach(self) -> None:
+        if self._notes is not None:
+            self._notes.close()
+            self._notes = None
+
+    def evidence(self) -> Mapping[str, str]:
+        return {"sentinel_sha256": self._first} if self._first else {}

@@ -1,0 +1,76 @@
+"""`backoff(name)`: the first thing each of our programs calls. Standard library only; it ends with its supervisord.
+
+supervisord starts a program with startsecs 0 again at once and for ever (it counts as started). So a program that does not
+stay up waits before it does anything, longer each time and without end: whatever kept it down may pass.
+"""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+from agentbox.box.supervision.boot_record import read_boot_record
+from agentbox.core.canonical import canonical_json
+from agentbox.core.files.atomic import replace
+from agentbox.core.paths import Paths, environment
+
+FREE_STARTS = 3  # in a row cost nothing
+HEALTHY_SECONDS = 10.0  # up for so long, a program starts its row anew
+FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0  # seconds
+_KEPT = 100  # starts of a row: a count beyond it changes nothing
+
+
+def row_of(starts: list[float], present: float) -> list[float]:
+    """The starts up to now without a healthy stretch between them; each is the moment when the program's wait was over."""
+    row = [present]
+    for moment in reversed(starts):
+        if not row[0] - moment < HEALTHY_SECONDS:
+            break
+        row.insert(0, moment)
+    return row[-_KEPT:]
+
+
+def wait_seconds(starts: int) -> float:
+    """How long a program must wait at the last of so many starts in a row."""
+    extra = min(starts - FREE_STARTS, 16)
+    return 0.0 if extra <= 0 else min(FIRST_WAIT * 2 ** (extra - 1), LONGEST_WAIT)
+
+
+def backoff(paths: Paths, name: str) -> None:
+    """Records this start of the program, and waits if it does not stay up.
+
+    Each wait is told by the event `ProgramRestarting`. The test hook that delays a program acts here too. When supervisord
+    dies from now on, the program is told to end as by `down`: nobody else would.
+    """
+    present = time.monotonic()
+    row = row_of(_recorded(paths, name), present)
+    seconds = wait_seconds(len(row))
+    row[-1] += seconds
+    paths.starts_dir.mkdir(parents=True, exist_ok=True)
+    replace(paths.starts_dir / name, canonical_json(row), durable=False)
+    record = read_boot_record(paths)
+    end_with_supervisord(signal.SIGTERM)
+    if record is not None and seconds:
+        record.log(paths).emit("ProgramRestarting", program=name, starts=len(row), wait_seconds=seconds)
+    delay = 0.0 if record is None else record.hooks.delay_program.get(name, 0.0)
+    time.sleep(seconds + delay)
+
+
+def end_with_supervisord(number: int) -> None:
+    """This process gets that signal when the supervisord that started it dies; at once where it is dead already. Nothing
+    happens to what something else started."""
+    if "SUPERVISOR_ENABLED" not in environment():
+        return
+    from agentbox.core.linux.kernel import signal_me_when_parent_dies  # ctypes: only programs need it
+
+    signal_me_when_parent_dies(number)
+    if b"supervisord" not in Path(f"/proc/{os.getppid()}/cmdline").read_bytes():
+        os.kill(os.getpid(), number)
+
+
+def _recorded(paths: Paths, name: str) -> list[float]:
+    try:
+        return [float(moment) for moment in json.loads((paths.starts_dir / name).read_bytes())]
+    except (FileNotFoundError, ValueError, TypeError):
+        return []

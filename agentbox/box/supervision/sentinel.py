@@ -1,0 +1,154 @@
+"""The sentinel: the statement, written once a boot, that every required program ran. Standard library only.
+
+`/run/agentbox/bootstrap.done` is canonical JSON. A copy in the state volume holds the hash of the copy before it, so
+that `boot history --verify` finds a boot that was altered or taken out.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from agentbox.box.supervision.boot_record import Posture, Previous
+from agentbox.box.supervision.events import STAGE
+from agentbox.core.canonical import canonical_json, digest
+from agentbox.core.files.atomic import replace, sync_folder
+from agentbox.core.paths import Paths
+
+KEPT = 20  # copies on the state volume
+DIGESTS = ("baked_manifest", "closure", "image", "lock", "manifest", "plan", "probes", "seccomp", "supervisord")
+
+
+@dataclass(frozen=True)
+class SealedProgram:
+    """A program as the seal found it. `ready_seconds` counts from the start of PID 1; None when it is not required."""
+
+    name: str
+    pid: int
+    start_ticks: int
+    required: bool
+    ready_seconds: float | None
+
+
+@dataclass(frozen=True)
+class SealedPhase:
+    id: str
+    ms: float
+    budget_ms: int
+
+
+@dataclass(frozen=True)
+class Sentinel:
+    """Every field of the file. `digests` has the names of `DIGESTS`, None where the box cannot know."""
+
+    boot_id: str
+    completed_at: str
+    elapsed_seconds: float
+    digests: Mapping[str, str | None]
+    programs: tuple[SealedProgram, ...]
+    kernel_release: str
+    landlock_abi: int
+    posture: Posture
+    phases: tuple[SealedPhase, ...]
+    previous: Previous
+
+    def to_bytes(self) -> bytes:
+        if set(self.digests) != set(DIGESTS):
+            raise ValueError("a sentinel names each digest")
+        document = asdict(self)
+        release, abi = document.pop("kernel_release"), document.pop("landlock_abi")
+        return canonical_json(
+            {"schema": 1, "agentbox.stage": STAGE, "kernel": {"release": release, "landlock_abi": abi}, **document}
+        )
+
+
+@dataclass(frozen=True)
+class Found:
+    """What lies in a sentinel file: its hash, and its content when that can be understood."""
+
+    sha256: str
+    document: Mapping[str, Any]
+
+
+def write_sentinel(paths: Paths, sentinel: Sentinel) -> str:
+    """Writes `bootstrap.done` (fsync, rename, fsync of the folder), keeps a copy, and returns `sha256:<hex>`.
+
+    The copy goes first: a sentinel without its copy would break the chain, a copy without sentinel is an unsealed boot
+    that the next copy still links to. Raises OSError.
+    """
+    data = sentinel.to_bytes()
+    replace(paths.boot_copy(sentinel.boot_id), data, mode=0o400)
+    part = paths.sentinel.with_name(f"{paths.sentinel.name}.{os.getpid()}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o444)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    part.rename(paths.sentinel)
+    sync_folder(paths.sentinel.parent)
+    _prune(paths)
+    return digest(data)
+
+
+def read_sentinel(path: Path) -> Found | None:
+    """None when there is no such file. A file that is no JSON object has an empty document. Raises OSError otherwise."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        document = json.loads(data)
+    except ValueError:
+        document = {}
+    return Found(digest(data), document if isinstance(document, dict) else {})
+
+
+def fault(found: Found | None, *, boot_id: str, plan_digest: str, sha256: str | None = None) -> str:
+    """Why this file is not the sentinel of this boot: `missing`, `foreign`, `changed`; empty when it is.
+
+    `sha256` is what the journal recorded when the boot was sealed, None while it has not.
+    """
+    if found is None:
+        return "missing"
+    digests = found.document.get("digests")
+    plan = digests.get("plan") if isinstance(digests, dict) else None
+    if found.document.get("boot_id") != boot_id or plan != plan_digest:
+        return "foreign"
+    return "changed" if sha256 is not None and found.sha256 != sha256 else ""
+
+
+def copies(paths: Paths) -> list[Path]:
+    """The kept copies, oldest first (boot ids are UUIDs of version 7, which sort by time)."""
+    if not paths.boots.is_dir():
+        return []
+    return sorted(path for path in paths.boots.glob("*.json") if path != paths.boot_current)
+
+
+def last_copy_sha256(paths: Paths) -> str | None:
+    """The hash that the next sentinel must name, None when no boot was sealed on this volume."""
+    kept = copies(paths)
+    found = read_sentinel(kept[-1]) if kept else None
+    return found.sha256 if found else None
+
+
+def broken_links(paths: Paths) -> Iterator[str]:
+    """A sentence for each kept boot whose predecessor is not what it says. The oldest one's is no longer there."""
+    before: tuple[str, Found] | None = None
+    for path in copies(paths):
+        found = read_sentinel(path)
+        if found is None:
+            continue
+        previous = found.document.get("previous")
+        named = previous.get("sentinel_sha256") if isinstance(previous, dict) else None
+        if found.document.get("boot_id") != path.stem:
+            yield f"boot {path.stem}: the file is not of this boot"
+        elif before and named != before[1].sha256:
+            yield f"boot {path.stem}: it names {named} as its predecessor, boot {before[0]} is {before[1].sha256}"
+        before = path.stem, found
+
+
+def _prune(paths: Paths) -> None:
+    for path in copies(paths)[:-KEPT]:
+        path.unlink()

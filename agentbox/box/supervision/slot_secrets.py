@@ -1,0 +1,38 @@
+"""The credentials that the options of a slot name: `<kind>_env` is a secret of the box, `<kind>_file` a file in it, and
+each name in `env` a secret that its child program is given."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentbox.box.supervision.secrets import read_secret, text_of
+from agentbox.core.paths import Paths
+
+KINDS = ("dsn", "token")
+
+
+def slot_secrets(paths: Paths, options: Mapping[str, Any]) -> dict[str, str]:
+    """Kind -> value, `env:NAME` -> value; a kind whose variable is unset, or whose file is not there, is left out, and the slot says so.
+
+    Raises AgentboxError for a file that cannot be read.
+    """
+    found: dict[str, str] = {}
+    for kind in KINDS:
+        if path := options.get(f"{kind}_file"):
+            value = _of_file(paths, str(path))
+        elif name := options.get(f"{kind}_env"):
+            value = (read_secret(paths, str(name)) or ("",))[0]
+        else:
+            continue
+        if value:
+            found[kind] = value
+    for name in options.get("env", ()):
+        if known := read_secret(paths, str(name)):
+            found[f"env:{name}"] = known[0]
+    return found
+
+
+def _of_file(paths: Paths, path: str) -> str:
+    try:
+        return text_of(paths.at(path), path, "Give uid 1000 a text file, or take its key out of the manifest.")
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,125 @@
+"""When everything of one boot happened: kept per boot on the state volume, read by `boot explain` and `GET /v1/boot`.
+
+Standard library only. All moments are milliseconds since PID 1 started.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from typing import Any
+
+from agentbox.box.supervision.sentinel import KEPT, broken_links, copies, read_sentinel
+from agentbox.core.files.atomic import read_json, replace_json
+from agentbox.core.paths import Paths
+
+
+@dataclass(frozen=True)
+class PhaseSpan:
+    id: str
+    start_ms: float
+    ms: float
+    budget_ms: int
+
+
+@dataclass(frozen=True)
+class ProgramSpan:
+    """`spawn_ms` is None for a program that supervisord never started, `ready_ms` for one that was never ready."""
+
+    name: str
+    required: bool
+    spawn_ms: float | None
+    ready_ms: float | None
+
+
+@dataclass(frozen=True)
+class Failure:
+    phase: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One boot. `exec_ms` is when supervisord took over, `sealed_ms` when the sentinel was written (None: it was not)."""
+
+    boot_id: str
+    started_at: str
+    plan_digest: str
+    previous_shutdown: str
+    phases: tuple[PhaseSpan, ...]
+    programs: tuple[ProgramSpan, ...]
+    exec_ms: float | None
+    sealed_ms: float | None
+    failure: Failure | None = None
+    schema: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "Timeline":
+        """Raises KeyError or TypeError for another document."""
+        return cls(
+            **{
+                **document,
+                "phases": tuple(PhaseSpan(**row) for row in document["phases"]),
+                "programs": tuple(ProgramSpan(**row) for row in document["programs"]),
+                "failure": Failure(**document["failure"]) if document["failure"] else None,
+            }
+        )
+
+
+def keep_timeline(paths: Paths, timeline: Timeline) -> None:
+    """Writes it beside the sentinels' copies; the newest `KEPT` stay. Raises OSError."""
+    paths.boot_timings.mkdir(parents=True, exist_ok=True)
+    replace_json(paths.boot_timings / f"{timeline.boot_id}.json", timeline.to_json())
+    for path in sorted(paths.boot_timings.glob("*.json"))[:-KEPT]:
+        path.unlink()
+
+
+def boot_timeline(paths: Paths, boot_id: str = "") -> Timeline | None:
+    """The kept record of a boot, the newest without an id; None when there is none of that id."""
+    kept = (
+        {path.stem: path for path in sorted(paths.boot_timings.glob("*.json"))} if paths.boot_timings.is_dir() else {}
+    )
+    path = kept.get(boot_id) if boot_id else next(reversed(kept.values()), None)
+    document = read_json(path) if path else None
+    return Timeline.from_json(document) if document else None
+
+
+@dataclass(frozen=True)
+class PastBoot:
+    """One line of `boot history`. `shutdown` says how this boot ended, None while nothing after it has told."""
+
+    boot_id: str
+    started_at: str
+    plan_digest: str
+    seconds: float | None
+    sentinel_sha256: str | None
+    shutdown: str | None
+
+
+def boot_history(paths: Paths) -> list[PastBoot]:
+    """Every kept boot, oldest first, the sealed and the failed."""
+    if not paths.boot_timings.is_dir():
+        return []
+    sealed = {path.stem: found.sha256 for path in copies(paths) if (found := read_sentinel(path))}
+    kept = [Timeline.from_json(read_json(path) or {}) for path in sorted(paths.boot_timings.glob("*.json"))]
+    marks = [later.previous_shutdown for later in kept[1:]]
+    rows = zip_longest(kept, marks)
+    return [_past(timeline, sealed.get(timeline.boot_id), mark) for timeline, mark in rows]
+
+
+def _past(timeline: Timeline, sentinel: str | None, shutdown: str | None) -> PastBoot:
+    seconds = None if timeline.sealed_ms is None else round(timeline.sealed_ms / 1000, 3)
+    return PastBoot(timeline.boot_id, timeline.started_at, timeline.plan_digest, seconds, sentinel, shutdown)
+
+
+def boot_report(paths: Paths, boot_id: str = "") -> dict[str, Any]:
+    """The answer of `GET /v1/boot`: `timeline` of that boot (null when unknown; the newest without an id), `history`
+    of every kept boot, and `broken`, a sentence for each link of the sentinels' chain that does not hold."""
+    timeline = boot_timeline(paths, boot_id)
+    return {
+        "timeline": timeline.to_json() if timeline else None,
+        "history": [asdict(boot) for boot in boot_history(paths)],
+        "broken": list(broken_links(paths)),
+    }

@@ -1,1 +1,0 @@
-"""The command line: one file a verb under `commands`, one line a verb in `main.VERBS`."""

@@ -1,1 +1,0 @@
-"""One file a verb; each holds a click command named `command`."""

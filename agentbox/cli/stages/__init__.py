@@ -1,1 +1,0 @@
-"""The stages of `up`, one file each; `build` uses the first ones too."""

@@ -1,0 +1,217 @@
+"""The asynchronous client of one box: the same calls as `BoxClient`, awaited."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from ssl import SSLContext
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import httpx
+
+from agentbox.client.async_client.admin import AsyncMeshClient, AsyncTokensClient
+from agentbox.client.async_client.agents import AsyncAgentsClient
+from agentbox.client.async_client.beads import AsyncBeadsClient, AsyncEventsClient
+from agentbox.client.async_client.reviews import AsyncApprovalsClient, AsyncReviewsClient
+from agentbox.client.async_client.slots import AsyncMemoryClient, AsyncPodsClient
+from agentbox.client.async_client.states import AsyncStatesClient
+from agentbox.client.errors import ApiError, unreachable
+from agentbox.client.http_transport import IDLE_SECONDS
+from agentbox.client.records import LogItem, Readiness, Submitted, Task
+from agentbox.client.streams import ENDED_EARLY, QUIET_SECONDS, RETRY_SECONDS, Resume
+from agentbox.client.task_call import log_of, task_body
+from agentbox.client.transport import Call, base_headers, call_of, checked, data_of, error_of
+from agentbox.core.http.sse_parser import SseEvent, SseParser
+from agentbox.core.trimmed_imports import search_once
+
+search_once("sniffio")  # httpcore asks for it at each call, which took a fifth of a call's time where it is not there
+
+# A box closes a connection that was idle for 5 s; the client forgets it before, so that no call meets its end.
+LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_SECONDS)
+
+if TYPE_CHECKING:
+    from agentbox.client.attach import AsyncAttached
+
+
+class AsyncBoxClient:
+    """Calls the API of a box. Raises ApiError for a refusal, BoxUnreachable when nothing answers."""
+
+    def __init__(
+        self, url: str, *, token: str = "", timeout: float = 10.0, transport: httpx.AsyncBaseTransport | None = None,
+        ssl: SSLContext | None = None,
+    ) -> None:  # fmt: skip
+        """`ssl` is for sockets; a `transport` that is given brings its own."""
+        self.url = url.rstrip("/")
+        self._token, self._timeout, self._ssl = token, timeout, ssl
+        self._http = httpx.AsyncClient(
+            base_url=self.url,
+            headers=base_headers(token),
+            timeout=timeout,
+            transport=transport,
+            trust_env=False,
+            limits=LIMITS,
+            verify=ssl or True,
+        )
+        self.pods = AsyncPodsClient(self)
+        self.memory = AsyncMemoryClient(self)
+        self.agents = AsyncAgentsClient(self)
+        self.beads = AsyncBeadsClient(self)
+        self.events = AsyncEventsClient(self)
+        self.tokens = AsyncTokensClient(self)
+        self.reviews = AsyncReviewsClient(self)
+        self.states = AsyncStatesClient(self)
+        self.approvals = AsyncApprovalsClient(self)
+        self.mesh = AsyncMeshClient(self)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+    async def call(
+        self, name: str, parameters: Mapping[str, str] | None = None, *, query: Mapping[str, object] | None = None,
+        body: Any = None, headers: Mapping[str, str] | None = None, accepted: tuple[int, ...] = (),
+        wait_s: float | None = None,
+    ) -> Any:  # fmt: skip
+        """Any route by name: its JSON, None for 204. A status in `accepted` is no error."""
+        call = call_of(name, parameters, query=query, body=body, headers=headers)
+        return data_of(await self._request(call, wait_s), accepted=accepted)
+
+    async def send(self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None) -> httpx.Response:
+        """The answer to a request made by `call_of`. A status in `accepted` is no error."""
+        return checked(await self._request(call, wait_s), accepted)
+
+    async def _request(self, call: Call, wait_s: float | None) -> httpx.Response:
+        chosen = self._http.timeout if wait_s is None else httpx.Timeout(wait_s)
+        try:
+            return await self._http.request(
+                call.method, call.url, headers=call.headers, json=call.body, content=call.content, timeout=chosen
+            )
+        except httpx.TransportError as error:
+            raise unreachable(self.url, error) from error
+
+    @asynccontextmanager
+    async def streaming(self, call: Call) -> AsyncIterator[httpx.Response]:
+        """The answer while its body is still on its way."""
+        try:
+            async with self._http.stream(call.method, call.url, headers=call.headers) as response:
+                if not response.is_success:
+                    await response.aread()
+                yield checked(response, ())
+        except httpx.TransportError as error:
+            raise unreachable(self.url, error) from error
+
+    async def attach(self, agent_id: str, generation: int) -> "AsyncAttached":
+        """The pipes of an agent; `agents.attach` lets them go by itself."""
+        from agentbox.client import attach  # its library is imported where it is used
+
+        url, given = attach.address(self.url, agent_id, generation), base_headers(self._token)
+        return await attach.attach_async(self.url, url, **attach.options(self.url, given, self._ssl, self._timeout))
+
+    async def ready(self) -> Readiness:
+        """The cached verdict; not ready is an answer, no error."""
+        return Readiness.from_wire(await self.call("ready", accepted=(503,)))
+
+    async def livez(self) -> Mapping[str, Any]:
+        """{live, uptime}."""
+        data: Mapping[str, Any] = await self.call("livez")
+        return data
+
+    async def health(self) -> Mapping[str, Any]:
+        """The state of each part."""
+        data: Mapping[str, Any] = await self.call("health")
+        return data
+
+    async def meta(self) -> Mapping[str, Any]:
+        """Digests, slots, boot."""
+        data: Mapping[str, Any] = await self.call("meta")
+        return data
+
+    async def boot(self) -> Mapping[str, Any]:
+        """What this boot recorded of itself."""
+        data: Mapping[str, Any] = await self.call("boot")
+        return data
+
+    async def drain(self) -> Mapping[str, Any]:
+        """Starts the drain."""
+        data: Mapping[str, Any] = await self.call("drain")
+        return data
+
+    async def tasks(self, *, limit: int = 100, cursor: str | None = None) -> tuple[list[Task], str | None]:
+        """A page of tasks and the cursor of the next."""
+        page = await self.call("list_tasks", query={"limit": limit, "cursor": cursor})
+        return [Task.from_wire(item) for item in page["items"]], page["next_cursor"]
+
+    async def config_apply(self) -> Mapping[str, Any]:
+        """Takes over the live keys of the mounted manifest."""
+        data: Mapping[str, Any] = await self.call("config_apply", wait_s=60)
+        return data
+
+    async def openapi(self) -> Mapping[str, Any]:
+        """The API as OpenAPI 3.1."""
+        data: Mapping[str, Any] = await self.call("openapi")
+        return data
+
+    async def submit_task(self, spec: Mapping[str, Any], *, timeout_s: float = 600, **options: Any) -> Submitted:
+        """Queues one run. `spec` is an AgentSpec on the wire; `options` are the other members of a TaskBody."""
+        return Submitted.from_wire(await self.call("submit_task", body=task_body(spec, timeout_s, options)))
+
+    async def task(self, task_id: str) -> Task:
+        """One task."""
+        return Task.from_wire(await self.call("get_task", {"id": task_id}))
+
+    async def cancel_task(self, task_id: str) -> Task:
+        """Cancels a task; the answer comes when its agent has ended."""
+        return Task.from_wire(await self.call("cancel_task", {"id": task_id}, wait_s=90))
+
+    async def task_logs(
+        self, task_id: str, *, since: int = 0, follow: bool = True, patience: float = 60.0
+    ) -> AsyncIterator[LogItem | Task]:
+        """Output of a task after the cursor `since`; the Task itself comes last. Survives a restart of the API."""
+        query = {"follow": str(follow).lower()}
+        start = str(since) if since else ""
+        events = self.stream("task_logs", {"id": task_id}, query=query, last="task", since=start, patience=patience)
+        async for event in events:
+            yield log_of(event)
+
+    async def stream(
+        self, name: str, parameters: Mapping[str, str] | None = None, *, query: Mapping[str, object] | None = None,
+        last: str = "", since: str = "", patience: float = 60.0,
+    ) -> AsyncIterator[SseEvent]:  # fmt: skip
+        """As `BoxClient.stream`."""
+        resume = Resume(patience, since)
+        while True:
+            try:
+                async for event in self._events(call_of(name, parameters, query=query, headers=resume.headers())):
+                    resume.received(event)
+                    yield event
+                    if event.event == last:
+                        return
+                if not last:
+                    return
+                raise httpx.RemoteProtocolError(ENDED_EARLY)
+            except ApiError as error:
+                if not resume.may_retry(error):
+                    raise
+            except httpx.TransportError as error:
+                if not resume.may_retry(error):
+                    raise unreachable(self.url, error) from error
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _events(self, call: Call) -> AsyncIterator[SseEvent]:
+        timeout = httpx.Timeout(10.0, read=QUIET_SECONDS)
+        async with self._http.stream(call.method, call.url, headers=call.headers, timeout=timeout) as response:
+            if not response.is_success:
+                await response.aread()
+                raise error_of(response)
+            parser = SseParser()
+            async for chunk in response.aiter_bytes():
+                for event in parser.feed(chunk):
+                    yield event

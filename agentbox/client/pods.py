@@ -1,0 +1,153 @@
+"""Requests of the slots pods and memory, and what their answers mean: shared by the two clients."""
+
+import json
+from collections.abc import AsyncIterable, Iterable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Self
+
+from agentbox.client.records import Wire
+from agentbox.client.transport import Answer, Call, call_of
+from agentbox.core import clock
+
+JSON_PATCH = "application/json-patch+json"
+OCTETS = "application/octet-stream"
+Content = bytes | Iterable[bytes] | AsyncIterable[bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodMeta(Wire):
+    """What is known of an object or a container. `modified_at` is RFC 3339, of an object's own answer to the second."""
+
+    path: str
+    kind: str
+    size: int | None
+    content_type: str
+    etag: str | None
+    modified_at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenPod:
+    """`etag` is None when the box stored something else than what was sent: private data was masked."""
+
+    created: bool
+    etag: str | None
+    modified_at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryEntry(Wire):
+    """One entry. Times are RFC 3339."""
+
+    namespace: str
+    key: str
+    value: Any
+    text: str
+    metadata: Mapping[str, Any]
+    created_at: str
+    updated_at: str
+    expires_at: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit(Wire):
+    """An entry found, with the scores that ranked it."""
+
+    entry: MemoryEntry
+    score: float
+    cosine: float | None
+    bm25: float | None
+
+    @classmethod
+    def from_wire(cls, data: Mapping[str, Any]) -> Self:
+        return super().from_wire({**data, "entry": MemoryEntry.from_wire(data["entry"])})
+
+
+def write_pod(path: str, body: Content, content_type: str, if_match: str | None, if_none_match: str | None) -> Call:
+    """PUT of an object; a body that is no bytes is streamed."""
+    headers = {"Content-Type": content_type, **_given({"If-Match": if_match, "If-None-Match": if_none_match})}
+    return call_of("write_pod", {"path": path}, content=body, headers=headers)
+
+
+def read_pod(path: str, byte_range: tuple[int, int | None] | None, if_none_match: str | None = None) -> Call:
+    """GET of an object, or of the bytes from the first to the last of `byte_range`."""
+    span = None if byte_range is None else f"bytes={byte_range[0]}-{'' if byte_range[1] is None else byte_range[1]}"
+    headers = {"Accept": "*/*", **_given({"Range": span, "If-None-Match": if_none_match})}
+    return call_of("read_pod", {"path": path}, headers=headers)
+
+
+def head_pod(path: str) -> Call:
+    """HEAD of an object or a container."""
+    return call_of("read_pod", {"path": path}, headers={"Accept": "*/*"}, method="HEAD")
+
+
+def patch_pod(path: str, patch: bytes, patch_type: str, if_match: str | None) -> Call:
+    """PATCH of an object."""
+    headers = {"Content-Type": patch_type, **_given({"If-Match": if_match})}
+    return call_of("patch_pod", {"path": path}, content=patch, headers=headers)
+
+
+def delete_pod(path: str, if_match: str | None) -> Call:
+    """DELETE of an object or an empty container."""
+    return call_of("delete_pod", {"path": path}, headers=_given({"If-Match": if_match}))
+
+
+def list_pods(container: str, limit: int, cursor: str | None) -> Call:
+    """A page of a container's members."""
+    return call_of("read_pod", {"path": container}, query={"limit": limit, "cursor": cursor})
+
+
+def written_of(response: Answer) -> WrittenPod:
+    """The answer of a write or a patch."""
+    return WrittenPod(
+        created=response.status_code == 201, etag=response.headers.get("etag"), modified_at=_modified(response)
+    )
+
+
+def meta_of(path: str, response: Answer) -> PodMeta:
+    """The object that an answer to GET or HEAD describes; a container has no size and no tag."""
+    is_container = path == "" or path.endswith("/")
+    told = response.headers.get("content-range", "").rpartition("/")[2] or response.headers.get("content-length", "0")
+    return PodMeta(
+        path=path, kind="container" if is_container else "object", size=None if is_container else int(told),
+        content_type=response.headers.get("content-type", ""), etag=response.headers.get("etag"),
+        modified_at=_modified(response),
+    )  # fmt: skip
+
+
+def _modified(response: Answer) -> str:
+    at = response.headers.get("last-modified")
+    return "" if at is None else clock.to_wire(parsedate_to_datetime(at))
+
+
+def pods_of(response: Answer) -> tuple[list[PodMeta], str | None]:
+    """A page of members, and the cursor of the next."""
+    page = response.json()
+    return [PodMeta.from_wire(item) for item in page["items"]], page["next_cursor"]
+
+
+def store_memory(namespace: str, key: str, value: Any, **more: Any) -> Call:
+    """PUT of an entry; `more` are the other members of its body, None for those not given."""
+    return call_of("store_memory", {"ns": namespace, "key": key}, body={"value": value, **_given(more)})
+
+
+def list_memory(namespace: str, prefix: str, flt: Mapping[str, Any], limit: int, cursor: str | None) -> Call:
+    """A page of entries."""
+    query = {"prefix": prefix or None, "flt": json.dumps(dict(flt)) if flt else None, "limit": limit, "cursor": cursor}
+    return call_of("list_memory", {"ns": namespace}, query=query)
+
+
+def search_memory(query: str, namespaces: tuple[str, ...], **more: Any) -> Call:
+    """A search; `more` are the other members of its body, None for those not given."""
+    return call_of("search_memory", body={"query": query, "namespaces": list(namespaces), **_given(more)})
+
+
+def entries_of(response: Answer) -> tuple[list[MemoryEntry], str | None]:
+    """A page of entries, and the cursor of the next."""
+    page = response.json()
+    return [MemoryEntry.from_wire(item) for item in page["items"]], page["next_cursor"]
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

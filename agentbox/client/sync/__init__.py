@@ -1,0 +1,3 @@
+"""The synchronous client of a box, one module a resource. What both clients share stays in
+`agentbox.client`.
+"""

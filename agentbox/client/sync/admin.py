@@ -1,0 +1,83 @@
+"""What operators do with a box, synchronously: `BoxClient.tokens` and `BoxClient.mesh`."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentbox.client.sync.client import BoxClient
+
+
+class TokensClient:
+    """Named tokens. Raises ApiError, BoxUnreachable."""
+
+    def __init__(self, box: "BoxClient") -> None:
+        self._box = box
+
+    def list(self) -> Sequence[Mapping[str, Any]]:
+        """Every token that was not revoked, without its value."""
+        found: Sequence[Mapping[str, Any]] = self._box.call("list_tokens")["items"]
+        return found
+
+    def create(self, name: str, scopes: Sequence[str], **more: Any) -> Mapping[str, Any]:
+        """A token, with its `value` this once; `more` are the other members of a NewToken."""
+        made: Mapping[str, Any] = self._box.call("create_token", body={"name": name, "scopes": list(scopes), **more})
+        return made
+
+    def revoke(self, token_id: str) -> None:
+        """At once."""
+        self._box.call("revoke_token", {"id": token_id})
+
+
+class MeshClient:
+    """Boxes that joined this one, and this box's own part. Raises ApiError, BoxUnreachable."""
+
+    def __init__(self, box: "BoxClient") -> None:
+        self._box = box
+
+    def _found(self, name: str, parameters: Mapping[str, str] | None = None, **more: Any) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._box.call(name, parameters, **more)
+        return found
+
+    def register(self, registration: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A box joins: a session with its token, and where the slots are."""
+        return self._found("mesh_register", body=registration)
+
+    def heartbeat(self, beat: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Renews the session whose token is sent; a 410 is an answer with the reason."""
+        return self._found("mesh_heartbeat", body=beat, accepted=(410,))
+
+    def deregister(self, leaving: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Ends the session whose token is sent."""
+        return self._found("mesh_deregister", body=leaving)
+
+    def sessions(
+        self, *, limit: int = 100, cursor: str | None = None, **flt: str | None
+    ) -> tuple[Sequence[Mapping[str, Any]], str | None]:
+        """A page of sessions by filter (state, instance, image), and the cursor of the next."""
+        page = self._found("mesh_sessions", query={**flt, "limit": limit, "cursor": cursor})
+        return page["items"], page["next_cursor"]
+
+    def session(self, session_id: str) -> Mapping[str, Any]:
+        """One session."""
+        return self._found("mesh_session", {"id": session_id})
+
+    def evict(self, session_id: str) -> None:
+        """Ends a session and its token at once."""
+        self._box.call("mesh_evict", {"id": session_id})
+
+    def status(self) -> Mapping[str, Any]:
+        """Mode, and the state of a client or the sessions of a host."""
+        return self._found("mesh_status")
+
+    def join(self) -> Mapping[str, Any]:
+        """Tries again to join the host, now."""
+        return self._found("mesh_join")
+
+    def outbox(self) -> Sequence[Mapping[str, Any]]:
+        """Results for shared beads that wait for the host."""
+        found: Sequence[Mapping[str, Any]] = self._found("mesh_outbox")["items"]
+        return found
+
+    def drop(self, item_id: str) -> None:
+        """Gives one of them up."""
+        self._box.call("mesh_drop", {"id": item_id})

@@ -1,0 +1,261 @@
+"""The synchronous client of one box. What it has for each slot is imported at first use: a command uses one of them."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from ssl import SSLContext
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from agentbox.client.errors import ApiError, unreachable
+from agentbox.client.http_transport import HttpTransport, Response, TransportError
+from agentbox.client.records import LogItem, Readiness, Submitted, Task
+from agentbox.client.streams import ENDED_EARLY, QUIET_SECONDS, RETRY_SECONDS, Resume
+from agentbox.client.task_call import log_of, task_body
+from agentbox.client.transport import Call, base_headers, call_of, checked, data_of, error_of
+from agentbox.core.http.sse_parser import SseEvent, SseParser
+
+if TYPE_CHECKING:
+    from agentbox.client.attach import Attached
+    from agentbox.client.sync.admin import MeshClient, TokensClient
+    from agentbox.client.sync.agents import AgentsClient
+    from agentbox.client.sync.beads import BeadsClient, EventsClient
+    from agentbox.client.sync.reviews import ApprovalsClient, ReviewsClient
+    from agentbox.client.sync.slots import MemoryClient, PodsClient
+    from agentbox.client.sync.states import StatesClient
+
+
+class BoxClient:
+    """Calls the API of a box. Raises ApiError for a refusal, BoxUnreachable when nothing answers. Thread-safe."""
+
+    def __init__(self, url: str, *, token: str = "", timeout: float = 10.0, ssl: SSLContext | None = None) -> None:
+        """`ssl`: whom to trust at an https URL, None for the host's own authorities."""
+        self.url = url.rstrip("/")
+        self._token, self._timeout, self._ssl = token, timeout, ssl
+        self._http = HttpTransport(self.url, headers=base_headers(token), timeout=timeout, ssl=ssl)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    def call(
+        self, name: str, parameters: Mapping[str, str] | None = None, *, query: Mapping[str, object] | None = None,
+        body: Any = None, headers: Mapping[str, str] | None = None, accepted: tuple[int, ...] = (),
+        wait_s: float | None = None,
+    ) -> Any:  # fmt: skip
+        """Any route by name: its JSON, None for 204. A status in `accepted` is no error."""
+        call = call_of(name, parameters, query=query, body=body, headers=headers)
+        return data_of(self._request(call, wait_s), accepted=accepted)
+
+    def send(self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None) -> Response:
+        """The answer to a request made by `call_of`. A status in `accepted` is no error."""
+        return checked(self._request(call, wait_s), accepted)
+
+    def _request(self, call: Call, wait_s: float | None) -> Response:
+        try:
+            return self._http.request(
+                call.method, call.url, headers=call.headers, body=call.body, content=call.content, timeout=wait_s
+            )
+        except TransportError as error:
+            raise unreachable(self.url, error) from error
+
+    def livez(self) -> Mapping[str, Any]:
+        """{live, uptime}."""
+        data: Mapping[str, Any] = self.call("livez")
+        return data
+
+    @contextmanager
+    def streaming(self, call: Call) -> Iterator[Response]:
+        """The answer while its body is still on its way."""
+        try:
+            with self._http.stream(call.method, call.url, headers=call.headers) as response:
+                if not response.is_success:
+                    response.read()
+                yield checked(response, ())
+        except TransportError as error:
+            raise unreachable(self.url, error) from error
+
+    def attach(self, agent_id: str, generation: int) -> "Attached":
+        """The pipes of an agent; `agents.attach` lets them go by itself."""
+        from agentbox.client import attach  # its library is imported where it is used
+
+        url, given = attach.address(self.url, agent_id, generation), base_headers(self._token)
+        return attach.attach_sync(self.url, url, **attach.options(self.url, given, self._ssl, self._timeout))
+
+    def ready(self) -> Readiness:
+        """The cached verdict; not ready is an answer, no error."""
+        return Readiness.from_wire(self.call("ready", accepted=(503,)))
+
+    def health(self) -> Mapping[str, Any]:
+        """The state of each part."""
+        data: Mapping[str, Any] = self.call("health")
+        return data
+
+    def meta(self) -> Mapping[str, Any]:
+        """Digests, slots, boot."""
+        data: Mapping[str, Any] = self.call("meta")
+        return data
+
+    def boot(self) -> Mapping[str, Any]:
+        """What this boot recorded of itself."""
+        data: Mapping[str, Any] = self.call("boot")
+        return data
+
+    def drain(self) -> Mapping[str, Any]:
+        """Starts the drain."""
+        data: Mapping[str, Any] = self.call("drain")
+        return data
+
+    def config_apply(self) -> Mapping[str, Any]:
+        """Takes over the live keys of the mounted manifest."""
+        data: Mapping[str, Any] = self.call("config_apply", wait_s=60)
+        return data
+
+    def openapi(self) -> Mapping[str, Any]:
+        """The API as OpenAPI 3.1."""
+        data: Mapping[str, Any] = self.call("openapi")
+        return data
+
+    def submit_task(self, spec: Mapping[str, Any], *, timeout_s: float = 600, **options: Any) -> Submitted:
+        """Queues one run. `spec` is an AgentSpec on the wire; `options` are the other members of a TaskBody."""
+        return Submitted.from_wire(self.call("submit_task", body=task_body(spec, timeout_s, options)))
+
+    def task(self, task_id: str) -> Task:
+        """One task."""
+        return Task.from_wire(self.call("get_task", {"id": task_id}))
+
+    def tasks(self, *, limit: int = 100, cursor: str | None = None) -> tuple[list[Task], str | None]:
+        """A page of tasks and the cursor of the next."""
+        page = self.call("list_tasks", query={"limit": limit, "cursor": cursor})
+        return [Task.from_wire(item) for item in page["items"]], page["next_cursor"]
+
+    def cancel_task(self, task_id: str) -> Task:
+        """Cancels a task; the answer comes when its agent has ended."""
+        return Task.from_wire(self.call("cancel_task", {"id": task_id}, wait_s=90))
+
+    def task_logs(
+        self, task_id: str, *, since: int = 0, follow: bool = True, patience: float = 60.0
+    ) -> Iterator[LogItem | Task]:
+        """Output of a task after the cursor `since`; the Task itself comes last. Survives a restart of the API."""
+        query = {"follow": str(follow).lower()}
+        start = str(since) if since else ""
+        events = self.stream("task_logs", {"id": task_id}, query=query, last="task", since=start, patience=patience)
+        return map(log_of, events)
+
+    def stream(
+        self, name: str, parameters: Mapping[str, str] | None = None, *, query: Mapping[str, object] | None = None,
+        last: str = "", since: str = "", patience: float = 60.0,
+    ) -> Iterator[SseEvent]:  # fmt: skip
+        """Events of a streaming route, each once and in order, across broken connections (by Last-Event-ID).
+
+        With `last` the stream ends at the first event of that type, and an end without it counts as broken. It begins
+        after the id `since`.
+        """
+        resume = Resume(patience, since)
+        while True:
+            try:
+                for event in self._events(call_of(name, parameters, query=query, headers=resume.headers())):
+                    resume.received(event)
+                    yield event
+                    if event.event == last:
+                        return
+                if not last:
+                    return
+                raise TransportError(ENDED_EARLY)
+            except ApiError as error:
+                if not resume.may_retry(error):
+                    raise
+            except TransportError as error:
+                if not resume.may_retry(error):
+                    raise unreachable(self.url, error) from error
+            time.sleep(RETRY_SECONDS)
+
+    def _events(self, call: Call) -> Iterator[SseEvent]:
+        opened = self._http.stream(
+            call.method, call.url, headers=call.headers, timeout=QUIET_SECONDS, connect_s=self._timeout
+        )
+        with opened as response:
+            if not response.is_success:
+                response.read()
+                raise error_of(response)
+            parser = SseParser()
+            for chunk in response.iter_bytes():
+                yield from parser.feed(chunk)
+
+    @cached_property
+    def pods(self) -> "PodsClient":
+        """Named objects."""
+        from agentbox.client.sync.slots import PodsClient
+
+        return PodsClient(self)
+
+    @cached_property
+    def memory(self) -> "MemoryClient":
+        """Searchable entries."""
+        from agentbox.client.sync.slots import MemoryClient
+
+        return MemoryClient(self)
+
+    @cached_property
+    def agents(self) -> "AgentsClient":
+        """Programs that the box runs."""
+
+        from agentbox.client.sync.agents import AgentsClient
+
+        return AgentsClient(self)
+
+    @cached_property
+    def beads(self) -> "BeadsClient":
+        """Units of work."""
+        from agentbox.client.sync.beads import BeadsClient
+
+        return BeadsClient(self)
+
+    @cached_property
+    def events(self) -> "EventsClient":
+        """The journal."""
+        from agentbox.client.sync.beads import EventsClient
+
+        return EventsClient(self)
+
+    @cached_property
+    def tokens(self) -> "TokensClient":
+        """Named tokens."""
+        from agentbox.client.sync.admin import TokensClient
+
+        return TokensClient(self)
+
+    @cached_property
+    def mesh(self) -> "MeshClient":
+        """Boxes that joined, and this box's own part."""
+        from agentbox.client.sync.admin import MeshClient
+
+        return MeshClient(self)
+
+    @cached_property
+    def reviews(self) -> "ReviewsClient":
+        """What agents changed."""
+        from agentbox.client.sync.reviews import ReviewsClient
+
+        return ReviewsClient(self)
+
+    @cached_property
+    def states(self) -> "StatesClient":
+        """Whose memory and pods runs use."""
+        from agentbox.client.sync.states import StatesClient
+
+        return StatesClient(self)
+
+    @cached_property
+    def approvals(self) -> "ApprovalsClient":
+        """Actions that wait for a person."""
+        from agentbox.client.sync.reviews import ApprovalsClient
+
+        return ApprovalsClient(self)

@@ -1,0 +1,38 @@
+"""States of a box, synchronously: `BoxClient.states`."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentbox.client.sync.client import BoxClient
+
+
+class StatesClient:
+    """Whose memory and pods runs use. Records as they come. Raises ApiError, BoxUnreachable."""
+
+    def __init__(self, box: "BoxClient") -> None:
+        self._box = box
+
+    def list(
+        self, *, legacy: bool = False, limit: int = 100, cursor: str | None = None
+    ) -> tuple[list[Mapping[str, Any]], str | None]:
+        """A page of states in order of id, and the cursor of the next. With `legacy` only the names of what was left before
+        states were a run's own."""
+        query = {"legacy": "true" if legacy else None, "limit": limit, "cursor": cursor}
+        page = self._box.call("list_states", query=query)
+        return ([{"name": name} for name in page["legacy"]], None) if legacy else (page["items"], page["next_cursor"])
+
+    def get(self, state: str) -> Mapping[str, Any]:
+        """One by id or name, with what it holds."""
+        found: Mapping[str, Any] = self._box.call("show_state", {"id": state})
+        return found
+
+    def remove(self, state: str) -> Mapping[str, Any]:
+        """How much memory and how many pods went. ApiError with code `state-busy` while an agent uses it."""
+        found: Mapping[str, Any] = self._box.call("remove_state", {"id": state})
+        return found
+
+    def adopt(self, source: str, name: str) -> Mapping[str, Any]:
+        """What `legacy.<agent>` holds, as a state of that name."""
+        found: Mapping[str, Any] = self._box.call("adopt_state", body={"source": source, "name": name})
+        return found

@@ -1,0 +1,3 @@
+"""The interfaces of the product: for each resource its records, its Protocol and its operations. No
+implementation and no transport goes in.
+"""

@@ -1,0 +1,146 @@
+"""The contract of the beads slot: work items, claims with a lease, dependencies, schedules."""
+
+from collections.abc import Mapping
+from dataclasses import field
+from datetime import datetime
+from typing import Annotated, Literal, Protocol
+
+from agentbox.adapters.runtime.adapter import Page
+from agentbox.core.records.bounds import between, chars, count
+from agentbox.core.records.wire import JsonObj, JsonValue, Record, record
+
+CONTRACT_VERSION = "1.0.0"
+Kind = Literal["epic", "task", "schedule"]
+Status = Literal["open", "claimed", "closed"]
+Outcome = Literal["done", "failed", "cancelled"]
+
+MAX_TITLE = 512  # characters
+MAX_DOCUMENT = 64 << 10  # bytes, of body, data and result each
+MAX_TAGS = 32
+MAX_TAG = 64  # characters
+MAX_BLOCKERS = 256
+MAX_DEPTH = 16
+LEASE_SECONDS = (5, 3600)
+LIMIT = (1, 500)
+PRIORITY = (0, 2**31 - 1)
+ATTEMPTS = (1, 2**31 - 1)
+DELAY_SECONDS = (0, 366 * 86400)
+
+Name = Annotated[str, chars(most=MAX_TITLE)]
+Long = Annotated[str, chars(most=MAX_DOCUMENT)]
+Tags = Annotated[tuple[Annotated[str, chars(most=MAX_TAG)], ...], count(most=MAX_TAGS)]
+
+
+@record
+class BeadSpec(Record):
+    """What a creator states. `every` (5-field cron in UTC, or an ISO 8601 duration of 60 s or more) makes a schedule."""
+
+    title: Name
+    creator: Name
+    body: Long = ""
+    priority: Annotated[int, between(*PRIORITY)] = 5
+    tags: Tags = ()
+    data: JsonObj = field(default_factory=dict)
+    dedup_key: Annotated[str | None, chars(most=MAX_TITLE)] = None
+    not_before: datetime | None = None
+    every: str | None = None
+    overlap: Literal["skip", "queue"] = "skip"
+    max_attempts: Annotated[int, between(*ATTEMPTS)] = 5
+
+
+@record
+class Bead(BeadSpec):
+    """A bead as stored. No read ever shows a lease id."""
+
+    id: str
+    kind: Kind
+    parent_id: str | None
+    status: Status
+    assignee: str | None
+    lease_expires_at: datetime | None
+    outcome: Outcome | None
+    note: str
+    result: JsonValue
+    blocked_by: tuple[str, ...]
+    attempts: int
+    revision: int
+    created_at: datetime
+    updated_at: datetime
+    closed_at: datetime | None
+
+
+@record
+class Claim(Record):
+    """A lease on a bead. Its id is the authority: whoever shows it may heartbeat, release and close."""
+
+    bead: Bead
+    lease_id: str
+    expires_at: datetime
+
+
+@record
+class BeadFilter(Record):
+    """All that is set must match."""
+
+    status: Status | None = None
+    kind: Kind | None = None
+    parent_id: str | None = None
+    tag: str | None = None
+    assignee: str | None = None
+    creator: str | None = None
+
+
+ALL = BeadFilter()
+
+
+class Beads(Protocol):
+    """The slot. Errors are those of `agentbox.core.slot_errors`; clauses B1 to B15 say when."""
+
+    async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
+        """The bead, and whether it was created (False = `dedup_key` hit)."""
+        ...
+
+    async def create_child(self, parent_id: str, spec: BeadSpec) -> tuple[Bead, bool]: ...
+
+    async def add_dep(self, bead_id: str, blocker_id: str) -> None: ...
+
+    async def remove_dep(self, bead_id: str, blocker_id: str) -> None: ...
+
+    async def claim(self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None) -> Claim:
+        """`lease_id` is the caller's random UUID; `lease_s` None means the slot's `lease_seconds`."""
+        ...
+
+    async def claim_next(
+        self,
+        assignee: str,
+        *,
+        lease_id: str,
+        lease_s: int | None = None,
+        parent_id: str | None = None,
+        tags: tuple[str, ...] = (),
+    ) -> Claim | None: ...
+
+    async def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> Claim: ...
+
+    async def release(self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = "") -> Bead: ...
+
+    async def close_bead(
+        self,
+        bead_id: str,
+        *,
+        outcome: str = "done",
+        note: str = "",
+        result: JsonValue = None,
+        lease_id: str | None = None,
+    ) -> Bead: ...
+
+    async def ready(
+        self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> Page[Bead]: ...
+
+    async def show(self, bead_id: str) -> Bead: ...
+
+    async def list(self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[Bead]: ...
+
+
+RECORDS: Mapping[str, type[Record]] = {kind.__name__: kind for kind in (BeadSpec, Bead, Claim, BeadFilter)}

@@ -1,0 +1,168 @@
+"""Bodies of requests that are no record of a slot, and answers of routes of the box."""
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Annotated, Literal
+
+from agentbox.adapters.memory.checks import HITS, MAX_METADATA, MAX_NAMESPACES, MAX_QUERY, MAX_TTL, MAX_VALUE, NAMESPACE
+from agentbox.adapters.memory.filters import SCHEMA as FILTER
+from agentbox.contracts.beads import DELAY_SECONDS, LEASE_SECONDS, BeadSpec, Long, Name, Outcome, Tags
+from agentbox.contracts.events import NewEvent
+from agentbox.contracts.memory import Hit
+from agentbox.contracts.orchestrator import LONGEST_RUN, MOST_OUTPUT, AgentSpec, Signal
+from agentbox.core.records.bounds import between, chars, count, says
+from agentbox.core.records.wire import JsonObj, JsonValue, Record, Scalar, record
+
+Lease = Annotated[str, says(format="uuid")]
+LeaseSeconds = Annotated[int | None, between(*LEASE_SECONDS)]
+Namespace = Annotated[str, chars(pattern=NAMESPACE)]
+
+
+@record
+class NewBead(BeadSpec):
+    """A BeadSpec whose `creator` defaults to the caller; naming another needs the scope admin."""
+
+    creator: Name = ""
+
+
+@record
+class ClaimBody(Record):
+    """`lease_id` is a random UUID of the caller; `lease_s` None means the slot's `lease_seconds`."""
+
+    lease_id: Lease
+    assignee: str | None = None
+    lease_s: LeaseSeconds = None
+
+
+@record
+class ClaimNextBody(ClaimBody):
+    """Only beads below `parent_id`, and with all of `tags`, where these are given."""
+
+    parent_id: str | None = None
+    tags: Tags = ()
+
+
+@record
+class HeartbeatBody(Record):
+    lease_id: Lease
+    lease_s: LeaseSeconds = None
+
+
+@record
+class ReleaseBody(Record):
+    lease_id: Lease
+    delay_s: Annotated[int, between(*DELAY_SECONDS)] = 0
+    note: Long = ""
+
+
+@record
+class CloseBody(Record):
+    """A claimed bead needs its lease id, or the scope admin and no `force` that is false."""
+
+    outcome: Outcome = "done"
+    note: Long = ""
+    result: JsonValue = None
+    lease_id: Annotated[str | None, says(format="uuid")] = None
+    force: bool | None = None
+
+
+@record
+class StoreBody(Record):
+    """`text` is what is searched; without it the strings of the value. `ttl_s` None keeps the entry."""
+
+    value: JsonValue
+    text: Annotated[str | None, chars(most=MAX_VALUE)] = None
+    metadata: Annotated[Mapping[str, Scalar], says(maxProperties=MAX_METADATA)] = field(default_factory=dict)
+    ttl_s: Annotated[int | None, between(1, MAX_TTL)] = None
+
+
+@record
+class SearchBody(Record):
+    """`flt` is a filter on metadata; `min_cosine` leaves out what is less alike."""
+
+    query: Annotated[str, chars(most=MAX_QUERY)]
+    namespaces: Annotated[tuple[Namespace, ...], count(least=1, most=MAX_NAMESPACES)] = ("default",)
+    limit: Annotated[int, between(*HITS)] = 10
+    mode: Literal["hybrid", "vector", "text"] = "hybrid"
+    flt: Annotated[JsonObj, says(**FILTER)] = field(default_factory=dict)
+    min_cosine: Annotated[float | None, between(-1, 1)] = None
+
+
+@record
+class Hits(Record):
+    hits: tuple[Hit, ...]
+
+
+@record
+class EventsBody(Record):
+    events: Annotated[tuple[NewEvent, ...], count(least=1)]
+
+
+@record
+class Appended(Record):
+    """Of records that a box delivered the answer says its last one that is known here, too; then `first_seq` and `last_seq`
+    are -1 when all of them were."""
+
+    first_seq: int
+    last_seq: int
+    watermark: int | None = None
+
+
+@record
+class Head(Record):
+    """(-1, 64 zeros) for an empty journal."""
+
+    seq: int
+    hash: str
+
+
+@record
+class VerifyBody(Record):
+    from_seq: int = 0
+
+
+@record
+class NewAgent(AgentSpec):
+    """An AgentSpec, and `input` (base64) for a `stdin` that is a pipe: given to the first life as it reads, then closed."""
+
+    input: bytes | None = None
+
+
+@record
+class SignalBody(Record):
+    generation: int
+    signal: Signal
+
+
+@record
+class RunBody(Record):
+    """`stdin` is base64."""
+
+    spec: AgentSpec
+    stdin: bytes = b""
+    timeout_s: Annotated[float, says(exclusiveMinimum=0, maximum=LONGEST_RUN)] = 600
+    max_output: Annotated[int, between(0, MOST_OUTPUT)] = 1 << 20
+
+
+@record
+class Draining(Record):
+    state: str
+
+
+@record
+class Applied(Record):
+    """Changed key paths by what they need. Only when all are `live` was anything changed."""
+
+    live: tuple[str, ...] = ()
+    boot: tuple[str, ...] = ()
+    recreate: tuple[str, ...] = ()
+    rebuild: tuple[str, ...] = ()
+
+
+RECORDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind
+    for kind in (
+        NewBead, ClaimBody, ClaimNextBody, HeartbeatBody, ReleaseBody, CloseBody, StoreBody, SearchBody, Hits, EventsBody, Appended, Head, VerifyBody,
+        NewAgent, SignalBody, RunBody, Draining, Applied,
+    )
+}  # fmt: skip

@@ -1,0 +1,150 @@
+"""What box and host say to one another, and what is shown of it. Members that are not known are ignored on the way in."""
+
+from collections.abc import Mapping
+from dataclasses import field, fields
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+
+from agentbox.core.records.wire import JsonObj, Record, record
+
+PROTOCOL = 1
+OFFERED = ("beads", "pods", "events")  # slots that a session may give; memory and orchestrator name their own peers
+SECRET_BYTES = 32
+R = TypeVar("R", bound=Record)
+
+State = Literal["active", "evicted", "closed"]
+
+
+@record
+class Registration(Record):
+    """A box asks to join. `instance_secret` is 32 random bytes that only this box and its host know."""
+
+    protocol: int
+    instance_id: str
+    instance_secret: bytes
+    boot_id: str
+    image_hash: str = ""
+    plan_digest: str = ""
+    posture_digest: str = ""
+    contracts: Mapping[str, str] = field(default_factory=dict)
+    impls: Mapping[str, str] = field(default_factory=dict)
+    did: str = ""
+    api_base: str = ""
+    sent_at: datetime | None = None
+
+
+@record
+class Endpoint(Record):
+    """Where a slot is served, and by which class a box reaches it."""
+
+    impl: str
+    url: str
+
+
+@record
+class Registered(Record):
+    """A session. `heartbeat_s` and `lease_s` are seconds; `token` is shown this once."""
+
+    session_id: str
+    resumed: bool
+    token: str
+    heartbeat_s: float
+    lease_s: float
+    contracts: Mapping[str, str]
+    endpoints: Mapping[str, Endpoint]
+    endpoints_rev: str
+    host_time: datetime
+
+
+@record
+class Beat(Record):
+    """A sign of life. `beat` counts up; one that does not changes nothing."""
+
+    session_id: str
+    beat: int
+    health: Mapping[str, str] = field(default_factory=dict)
+    ready: bool | None = None
+    journal: JsonObj = field(default_factory=dict)
+    outbox: JsonObj = field(default_factory=dict)
+    sent_at: datetime | None = None
+
+
+@record
+class BeatAnswer(Record):
+    """The session lives. Another `endpoints_rev` than before: register again to learn what is offered now."""
+
+    host_time: datetime
+    endpoints_rev: str
+
+
+@record
+class Leaving(Record):
+    """A box leaves its session."""
+
+    session_id: str
+
+
+@record
+class Left(Record):
+    """How the session is now."""
+
+    session_id: str
+    state: State
+
+
+@record
+class MeshSession(Record):
+    """What a host knows of a session. `journal` and `outbox` are what the last beat said."""
+
+    id: str
+    instance_id: str
+    boot_id: str
+    principal: str
+    image_hash: str
+    plan_digest: str
+    posture_digest: str
+    contracts: Mapping[str, str]
+    impls: Mapping[str, str]
+    opened_at: datetime
+    did: str = ""
+    api_base: str = ""
+    state: State = "active"
+    reason: str = ""
+    ended_at: datetime | None = None
+    last_beat_at: datetime | None = None
+    beat: int = 0
+    health: Mapping[str, str] = field(default_factory=dict)
+    ready: bool | None = None
+    journal: JsonObj = field(default_factory=dict)
+    outbox: JsonObj = field(default_factory=dict)
+
+
+@record
+class MeshStatus(Record):
+    """`mode` is that of the manifest. A client has `state`, `host` and the rest; a host counts its sessions by state."""
+
+    mode: str
+    state: str
+    since: datetime | None = None
+    host: str = ""
+    session_id: str | None = None
+    instance_id: str = ""
+    reason: str = ""
+    last_beat_at: datetime | None = None
+    skew_s: float | None = None
+    outbox: JsonObj = field(default_factory=dict)
+    mismatches: tuple[JsonObj, ...] = ()
+    slots: Mapping[str, str] = field(default_factory=dict)
+    sessions: Mapping[str, int] = field(default_factory=dict)
+
+
+def known(kind: type[R], data: Any) -> R:
+    """The record, without the members that this release does not know. Raises ValidationError for those that do not fit."""
+    names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
+    kept = {name: value for name, value in data.items() if name in names} if isinstance(data, Mapping) else data
+    return kind.from_wire(kept)
+
+
+RECORDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind for kind in (Registration, Registered, Beat, BeatAnswer, Leaving, Left, MeshSession, MeshStatus)
+}

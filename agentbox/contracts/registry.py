@@ -1,0 +1,40 @@
+"""The whole route table. Rows are matched in this order, so a fixed path stands before one with a parameter."""
+
+from collections.abc import Mapping
+
+from agentbox.contracts.routes.agents import AGENTS, TASKS
+from agentbox.contracts.routes.approvals import APPROVALS
+from agentbox.contracts.routes.beads import BEADS
+from agentbox.contracts.routes.box import BOX
+from agentbox.contracts.routes.events import EVENTS
+from agentbox.contracts.routes.memory import MEMORY
+from agentbox.contracts.routes.mesh import MESH
+from agentbox.contracts.routes.pods import PODS
+from agentbox.contracts.routes.reviews import REVIEWS
+from agentbox.contracts.routes.route import Route
+from agentbox.contracts.routes.states import STATES
+from agentbox.contracts.routes.tokens import TOKENS
+
+ROUTES: tuple[Route, ...] = (
+    *BOX,
+    *BEADS,
+    *PODS,
+    *MEMORY,
+    *EVENTS,
+    *AGENTS,
+    *TASKS,
+    *REVIEWS,
+    *APPROVALS,
+    *STATES,
+    *TOKENS,
+    *MESH,
+)
+BY_NAME: Mapping[str, Route] = {route.name: route for route in ROUTES}
+
+# Scopes that a token may hold. `admin` holds all but `core`; `core` is of per-boot tokens only, `mesh:session` of
+# the token that a mesh session has: nobody is given either.
+SCOPES: frozenset[str] = frozenset(
+    f"{slot}:{verb}"
+    for slot in ("beads", "pods", "memory", "events", "agents", "approvals")
+    for verb in ("read", "write")
+) | {"reviews:write", "mesh:join", "mesh:admin", "mesh:session", "admin", "core"}

@@ -1,0 +1,87 @@
+"""Bodies and answers of reviews."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Literal
+
+from agentbox.core.records.bounds import chars
+from agentbox.core.records.wire import JsonObj, Record, record
+
+
+@record
+class ReviewSummary(Record):
+    """Counts are of paths. `runs_by_itself`: those among them that something runs where they land. `left_out`: paths that
+    are never taken."""
+
+    agent_id: str
+    name: str
+    digest: str
+    added: int
+    modified: int
+    deleted: int
+    sealed_at: datetime
+    runs_by_itself: int
+    left_out: int
+
+
+@record
+class Reviews(Record):
+    items: tuple[ReviewSummary, ...]
+
+
+@record
+class ReviewChange(Record):
+    """`old` and `new`: `{kind, mode, size, sha256 | leads_to}`, None where there is nothing. `diff`: hunks against the
+    workspace as it is now, or a sentence in brackets."""
+
+    index: int
+    path: str
+    what: Literal["added", "modified", "deleted"]
+    old: JsonObj | None
+    new: JsonObj | None
+    runs: str
+    notes: tuple[str, ...]
+    diff: str
+
+
+@record
+class NotTaken(Record):
+    path: str
+    why: str
+
+
+@record
+class ReviewPage(Record):
+    """`next` is the place of the next page, None at the end. A page has fewer changes than asked for where they are large.
+    `left_out` is on the first page, as far as it fits; the summary has its count."""
+
+    summary: ReviewSummary
+    changes: tuple[ReviewChange, ...]
+    left_out: tuple[NotTaken, ...]
+    next: int | None
+
+
+@record
+class CommitBody(Record):
+    digest: Annotated[str, chars(least=1)]
+
+
+@record
+class Committed(Record):
+    """`changed`: paths of the workspace that are another than before."""
+
+    agent_id: str
+    digest: str
+    changed: int
+
+
+@record
+class Discarded(Record):
+    agent_id: str
+    digest: str
+
+
+RECORDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind
+    for kind in (ReviewSummary, Reviews, ReviewChange, NotTaken, ReviewPage, CommitBody, Committed, Discarded)
+}

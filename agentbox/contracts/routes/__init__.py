@@ -1,0 +1,3 @@
+"""The HTTP routes of each resource, shared by server, clients and pages. A route is a row of the
+module of its resource.
+"""

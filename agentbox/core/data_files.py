@@ -1,0 +1,29 @@
+"""Where the data files of agentbox lie: beside the package in a checkout, below `/opt/agentbox/share` in an image."""
+
+from pathlib import Path
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.paths import CHECKOUT, Paths
+
+
+def config_dir() -> Path:
+    """The folder `config`, with `features`, `profiles`, `seccomp`. Raises AgentboxError (exit 2) when absent."""
+    return _shipped("config", marker="features")
+
+
+def schema_dir() -> Path:
+    """The folder `schema`. Raises AgentboxError (exit 2) when absent."""
+    return _shipped("schema", marker="sections")
+
+
+def _shipped(name: str, *, marker: str) -> Path:
+    candidates = (CHECKOUT / name, Paths.of_this_process().share / name)
+    found = next((folder for folder in candidates if (folder / marker).is_dir()), None)
+    if found is None:
+        places = " or ".join(map(str, candidates))
+        raise AgentboxError(
+            f"cannot read the folder {name}/{marker}: it is not at {places}",
+            "Reinstall agentbox: its data files belong beside its Python package.",
+            exit_code=ExitCode.USAGE,
+        )
+    return found

@@ -1,0 +1,74 @@
+"""Writing a file so that a reader sees the old one, the new one, or none, and never a part. Standard library only."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from agentbox.core.canonical import canonical_json
+
+
+def replace(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = True) -> None:
+    """Writes beside `path` and renames over it. `durable` also waits for the disk, the folder's too. Raises OSError."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        try:
+            _write_all(descriptor, data)
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        part.rename(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_folder(path.parent)
+
+
+def replace_json(path: Path, document: Any, *, mode: int = 0o644, durable: bool = True) -> None:
+    """The same for canonical JSON."""
+    replace(path, canonical_json(document), mode=mode, durable=durable)
+
+
+@contextmanager
+def probe_file(folder: Path) -> Iterator[int]:
+    """A descriptor of a new file, removed at the end, to find out what the folder takes. An agent may write there too: no
+    name that it could have taken before is opened, least of all a link. Raises OSError."""
+    path = folder / f".agentbox-probe-{os.urandom(8).hex()}"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+        path.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes a rename in `folder` durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in a file, or None when there is no file. Raises ValueError for anything else than one JSON object."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    document = json.loads(data)
+    if not isinstance(document, dict):
+        raise ValueError(f"{path.name} holds no JSON object")
+    return document
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

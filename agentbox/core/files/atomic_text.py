@@ -1,0 +1,55 @@
+"""Writing files of the state folder so that a crash or a full disk leaves the old text or the new one, never half."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentbox.core.errors import AgentboxError, ExitCode
+
+
+@contextmanager
+def told(doing: str) -> Iterator[None]:
+    """Turns an OSError of the host's files into the sentence `cannot <doing>: <why>` (exit 3)."""
+    try:
+        yield
+    except OSError as error:
+        raise AgentboxError(
+            f"cannot {doing}: {error.strerror or error}",
+            "Free some space or mend the folder's rights; AGENTBOX_STATE_DIR names another folder.",
+            exit_code=ExitCode.PREREQUISITE,
+        ) from error
+
+
+def write_atomically(path: Path, text: str | bytes, mode: int = 0o600) -> None:
+    """Replaces a file whole: a reader, or a crash, sees the old text or the new one. Raises AgentboxError (exit 3)."""
+    temporary = path.with_name(f".{path.name}.new")
+    with told(f"write {path}"):
+        try:
+            temporary.unlink(missing_ok=True)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(text if isinstance(text, bytes) else text.encode())
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.chmod(mode)
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def write_in_place(path: Path, content: bytes) -> None:
+    """Overwrites a file that a mount holds by its inode. The room is taken first, so a full disk changes nothing.
+
+    Raises AgentboxError (exit 3).
+    """
+    with told(f"write {path}"), path.open("r+b") as stream:
+        if content:
+            os.posix_fallocate(stream.fileno(), 0, len(content))
+        stream.write(content)
+        stream.truncate()
+        stream.flush()
+        os.fsync(stream.fileno())

@@ -1,0 +1,109 @@
+"""One listening socket that serves an ASGI application through uvicorn's protocol, without uvicorn's process manager."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+from functools import partial
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.http.connection import IDLE_SECONDS, BoundedHttp, Bounds
+
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+Make = Callable[[], asyncio.Protocol]
+Front = Callable[[Make], asyncio.Protocol]
+BACKLOG = 512
+MESSAGE = 1 << 20  # bytes of one WebSocket message
+
+
+def bind(address: str, port: int) -> socket.socket:
+    """A bound, not yet listening socket. Raises AgentboxError (exit 7) when the address is taken or foreign."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    # With its protocol named, asyncio sets TCP_NODELAY on what is accepted: else each answer waits 40 ms for an ACK.
+    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, socket.IPPROTO_TCP)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((address, port))
+    except OSError as error:
+        sock.close()
+        raise AgentboxError(
+            f"cannot listen on {address}:{port}: {error.strerror}",
+            "Another program holds that port, or the address is not of this machine.",
+            exit_code=ExitCode.BUSY,
+        ) from error
+    return sock
+
+
+def _websocket(config: Config, server_state: ServerState, app_state: dict[str, Any]) -> asyncio.Protocol:
+    """Imported when the first one comes. A peer that is slow to answer a ping is not cut: it may wait for an agent that
+    does not read."""
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    return WebSocketsSansIOProtocol(config=config, server_state=server_state, app_state=app_state)
+
+
+class Listener:
+    """Serves `app` on a socket from `open` to `close`."""
+
+    def __init__(
+        self,
+        app: Asgi,
+        sock: socket.socket,
+        bounds: Bounds,
+        front: Front | None = None,
+        protocol: type[BoundedHttp] = BoundedHttp,
+    ) -> None:
+        """`front` is given what makes the protocol of a connection, and answers the one that stands before it."""
+        self._sock = sock
+        self._front = front
+        self._protocol = type("Bounded", (protocol,), {"bounds": bounds})
+        self._config = Config(
+            app, http=self._protocol, loop="none", ws=_websocket,  # type: ignore[arg-type]
+            ws_max_size=MESSAGE, ws_per_message_deflate=False, ws_ping_timeout=None, lifespan="off", interface="asgi3", log_config=None,
+            access_log=False, server_header=False, timeout_keep_alive=round(IDLE_SECONDS),
+        )  # fmt: skip
+        self._state = ServerState()
+        self._server: asyncio.AbstractServer | None = None
+        self._clock: asyncio.TimerHandle | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that was bound."""
+        return int(self._sock.getsockname()[1])
+
+    async def open(self) -> None:
+        """Returns once the kernel accepts connections."""
+        self._config.load()
+        loop = asyncio.get_running_loop()
+        self._tick()
+        made: Make = self._connection
+        if self._front is not None:
+            made = partial(self._front, self._connection)
+        self._server = await loop.create_server(made, sock=self._sock, backlog=BACKLOG)
+
+    def _connection(self) -> asyncio.Protocol:
+        protocol: asyncio.Protocol = self._protocol(self._config, self._state, {})
+        return protocol
+
+    def _tick(self) -> None:
+        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        self._clock = asyncio.get_running_loop().call_later(1.0, self._tick)
+
+    async def close(self, grace: float = 1.0) -> None:
+        """Accepts no more, lets requests end for `grace` seconds, then cuts."""
+        if self._server is None or self._clock is None:
+            return
+        self._server.close()
+        self._clock.cancel()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        if self._state.tasks:
+            await asyncio.wait(list(self._state.tasks), timeout=grace)
+        for task in list(self._state.tasks):
+            task.cancel()
+        for connection in list(self._state.connections):
+            connection.transport.abort()

@@ -1,0 +1,300 @@
+"""The only reader of the process environment, and the only file that spells a path.
+
+`Paths` are those of the box: below `/` in a container, below a prefix under the process engine. `HostPaths` are the
+operator's: state, cache, virtual environment. Standard library only: Stage A of the boot imports this.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from agentbox.core.errors import AgentboxError, ExitCode
+
+PREFIX_VARIABLE = "AGENTBOX_PREFIX"
+CHECKOUT = Path(__file__).resolve().parents[2]
+_OWNED = ("/opt/agentbox", "/etc/agentbox.toml", "/etc/supervisord.conf", "/run", "/var", "/workspace", "/tmp")
+
+
+def environment() -> Mapping[str, str]:
+    """The process environment as it is now."""
+    return os.environ
+
+
+def take_from_environment(name: str) -> str | None:
+    """Removes a variable and returns its value, so that no child process inherits it."""
+    return os.environ.pop(name, None)
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Every path of a box."""
+
+    prefix: Path = Path("/")
+
+    @classmethod
+    def of_this_process(cls) -> "Paths":
+        """Those of the box this process runs in: `AGENTBOX_PREFIX` when the process engine set it, else `/`."""
+        return cls(Path(environment().get(PREFIX_VARIABLE, "/")))
+
+    def at(self, box_path: str) -> Path:
+        """Where an absolute path of the plan lies: below the prefix if the box owns it, else (`/usr`) where it says."""
+        owned = any(box_path == root or box_path.startswith(root + "/") for root in _OWNED)
+        return self.prefix / box_path.lstrip("/") if owned else Path(box_path)
+
+    @property
+    def contained(self) -> bool:
+        """True when the box has a root of its own, hence is no process-engine box."""
+        return self.prefix == Path("/")
+
+    @cached_property
+    def app(self) -> Path:
+        return self.at("/opt/agentbox")
+
+    @cached_property
+    def venv(self) -> Path:
+        return self.app / "venv"
+
+    @cached_property
+    def python(self) -> Path:
+        return self.venv / "bin/python"
+
+    @cached_property
+    def skills(self) -> Path:
+        return self.app / "skills"
+
+    @cached_property
+    def share(self) -> Path:
+        return self.app / "share"
+
+    @cached_property
+    def plan(self) -> Path:
+        return self.share / "plan.json"
+
+    @cached_property
+    def probes(self) -> Path:
+        return self.share / "probes.json"
+
+    @cached_property
+    def build_record(self) -> Path:
+        return self.share / "build.json"
+
+    @cached_property
+    def lock(self) -> Path:
+        return self.share / "agentbox.lock"
+
+    @cached_property
+    def layer_files(self) -> Path:
+        return self.share / "files"
+
+    @cached_property
+    def baked_manifest(self) -> Path:
+        return self.share / "agentbox.toml"
+
+    @cached_property
+    def manifest(self) -> Path:
+        return self.at("/etc/agentbox.toml")
+
+    @cached_property
+    def supervisord_conf(self) -> Path:
+        return self.at("/etc/supervisord.conf")
+
+    @cached_property
+    def run(self) -> Path:
+        return self.at("/run/agentbox")
+
+    @cached_property
+    def sentinel(self) -> Path:
+        return self.run / "bootstrap.done"
+
+    @cached_property
+    def boot_record(self) -> Path:
+        return self.run / "boot.json"
+
+    @cached_property
+    def boot_events(self) -> Path:
+        return self.run / "events.jsonl"
+
+    @cached_property
+    def phases(self) -> Path:
+        return self.run / "phases.jsonl"
+
+    @cached_property
+    def ready_dir(self) -> Path:
+        return self.run / "ready.d"
+
+    @cached_property
+    def starts_dir(self) -> Path:
+        """One file a program: when it was started, read by the backoff."""
+        return self.run / "starts"
+
+    @cached_property
+    def drift_plan(self) -> Path:
+        """The plan of a mounted manifest that differs from the baked one, rendered in the box."""
+        return self.run / "plan.json"
+
+    @cached_property
+    def applied_plan(self) -> Path:
+        return self.run / "applied.json"
+
+    @cached_property
+    def drift_probes(self) -> Path:
+        return self.run / "probes.json"
+
+    @cached_property
+    def drift_supervisord_conf(self) -> Path:
+        return self.run / "supervisord.conf"
+
+    @cached_property
+    def supervisor_socket(self) -> Path:
+        return self.run / "supervisor.sock"
+
+    @cached_property
+    def agent_host_socket(self) -> Path:
+        return self.run / "agent-host.sock"
+
+    def token(self, program: str) -> Path:
+        """The per-boot token file of a program (0400)."""
+        return self.run / f"{program}.token"
+
+    @cached_property
+    def supervisor_auth(self) -> Path:
+        return self.run / "supervisor-auth.conf"
+
+    @cached_property
+    def runtime_hints(self) -> Path:
+        return self.run / "runtime.sh"
+
+    @cached_property
+    def moved_secrets(self) -> Path:
+        """Secrets that came by environment, moved here by phase 2 (0400 each)."""
+        return self.run / "secrets"
+
+    def password(self, file: str) -> Path:
+        """The password of a feature's program, for this boot (0400)."""
+        return self.moved_secrets / file
+
+    @cached_property
+    def mounted_secrets(self) -> Path:
+        return self.at("/run/secrets")
+
+    @cached_property
+    def state(self) -> Path:
+        return self.at("/var/lib/agentbox")
+
+    def slot(self, name: str) -> Path:
+        return self.state / name
+
+    @cached_property
+    def state_secrets(self) -> Path:
+        return self.state / "secrets"
+
+    @cached_property
+    def api_key(self) -> Path:
+        """The API token made at first boot, mode 0600."""
+        return self.state_secrets / "mgmt-key"
+
+    @cached_property
+    def boots(self) -> Path:
+        return self.state / "boot"
+
+    @cached_property
+    def boot_current(self) -> Path:
+        """Which boot runs, or ran last, and whether it ended clean."""
+        return self.boots / "current.json"
+
+    def boot_copy(self, boot_id: str) -> Path:
+        return self.boots / f"{boot_id}.json"
+
+    @cached_property
+    def boot_timings(self) -> Path:
+        """Folder of the kept boot records (what `boot explain` reads), one file a boot."""
+        return self.boots / "records"
+
+    @cached_property
+    def state_lock(self) -> Path:
+        return self.state / "lock"
+
+    @cached_property
+    def task_spool(self) -> Path:
+        """What the task runner must know again after a crash, one file a task that has not ended."""
+        return self.state / "tasks"
+
+    @cached_property
+    def probe_homes(self) -> Path:
+        """Where exec probes have their homes while they run; a volume, since what they compile must be runnable."""
+        return self.state / "probes"
+
+    @cached_property
+    def branches(self) -> Path:
+        return self.state / "branches"
+
+    @cached_property
+    def workspace(self) -> Path:
+        return self.at("/workspace")
+
+    @cached_property
+    def logs(self) -> Path:
+        return self.at("/var/log")
+
+    @cached_property
+    def tmp(self) -> Path:
+        return self.at("/tmp")
+
+    @cached_property
+    def screenshots(self) -> Path:
+        return self.tmp / "screenshots"
+
+    @cached_property
+    def desktop(self) -> Path:
+        """Cookies and settings of the desktop's programs for this boot (0700)."""
+        return self.run / "desktop"
+
+    @cached_property
+    def user_runtime(self) -> Path:
+        """`XDG_RUNTIME_DIR` of the box's user."""
+        return self.at("/run/user/1000")
+
+
+@dataclass(frozen=True)
+class HostPaths:
+    """Where the CLI keeps what belongs to a box on the operator's machine (folders are made 0700 by their writers)."""
+
+    state_root: Path
+    cache: Path
+
+    @classmethod
+    def of_this_user(cls) -> "HostPaths":
+        """`AGENTBOX_STATE_DIR`, else the XDG folders of the calling user; under sudo, of `SUDO_USER`.
+
+        Raises AgentboxError when that user is unknown on this machine.
+        """
+        env = environment()
+        state = env.get("AGENTBOX_STATE_DIR") or _folder(env, "XDG_STATE_HOME", ".local/state") / "agentbox"
+        cache = env.get("AGENTBOX_CACHE_DIR") or _folder(env, "XDG_CACHE_HOME", ".cache") / "agentbox"
+        return cls(Path(state), Path(cache))
+
+    def box(self, name: str) -> Path:
+        """The state folder of the box with that `meta.name`."""
+        return self.state_root / name
+
+
+def _folder(env: Mapping[str, str], variable: str, below_home: str) -> Path:
+    """A folder of the caller's: root's environment under sudo says nothing of it."""
+    if os.geteuid() == 0 and (caller := env.get("SUDO_USER")):
+        return _home_of(caller) / below_home
+    return Path(env.get(variable) or Path(env.get("HOME") or _home_of(os.geteuid())) / below_home)
+
+
+def _home_of(user: str | int) -> Path:
+    import pwd  # rarely needed, and slow to bind
+
+    try:
+        return Path((pwd.getpwuid(user) if isinstance(user, int) else pwd.getpwnam(user)).pw_dir)
+    except KeyError:
+        raise AgentboxError(
+            f"cannot find the folders of the calling user: this machine knows no user {user}",
+            "Set AGENTBOX_STATE_DIR and AGENTBOX_CACHE_DIR, or HOME; or unset SUDO_USER to work as root.",
+            exit_code=ExitCode.USAGE,
+        ) from None

@@ -1,0 +1,104 @@
+"""JSON Schemas (2020-12) of records, made from their annotations, so that no second description exists."""
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from agentbox.core.records.bounds import Bounds
+from agentbox.core.records.wire import JsonObj, JsonValue, Scalar, to_wire
+
+Schema = dict[str, Any]
+_BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+_SCALARS: Mapping[Any, Schema] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    datetime: {"type": "string", "format": "date-time"},
+    bytes: {"type": "string", "contentEncoding": "base64", "pattern": _BASE64},
+    type(None): {"type": "null"},
+    JsonObj: {"type": "object"},
+    JsonValue: {},
+    Scalar: {"type": ["string", "number", "boolean", "null"]},
+    Any: {},
+}
+
+
+class Schemas:
+    """Collects the components that a document refers to."""
+
+    def __init__(self) -> None:
+        self.components: dict[str, Schema] = {}
+
+    def of(self, kind: Any) -> Schema:
+        """The schema of an annotation; a record becomes a reference to its component."""
+        origin, args = get_origin(kind), get_args(kind)
+        if origin is Annotated:
+            return self._bounded(args[0], args[1:])
+        if origin is Literal:
+            return {"type": "string", "enum": list(args)}
+        if origin in (Union, types.UnionType):
+            return self._union(args)
+        if origin is tuple:
+            return {"type": "array", "items": self.of(args[0])}
+        if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+            return {"type": "object", "additionalProperties": self.of(args[1])}
+        if is_dataclass(origin or kind):
+            return self._component(origin or kind, args)
+        return dict(_SCALARS[kind])
+
+    def _bounded(self, kind: Any, said: tuple[Any, ...]) -> Schema:
+        schema = self.of(kind)
+        for one in said:
+            schema = {**schema, **one.keywords} if isinstance(one, Bounds) else schema
+        return schema
+
+    def _union(self, args: tuple[Any, ...]) -> Schema:
+        rest = [self.of(arg) for arg in args if arg is not type(None)]
+        if type(None) not in args:
+            return rest[0] if len(rest) == 1 else {"anyOf": rest}
+        if len(rest) == 1 and isinstance(rest[0].get("type"), str) and "enum" not in rest[0]:
+            return {**rest[0], "type": [rest[0]["type"], "null"]}
+        return {"anyOf": [*rest, {"type": "null"}]}
+
+    def _component(self, kind: Any, args: tuple[Any, ...]) -> Schema:
+        name = kind.__name__ + "".join(arg.__name__ for arg in args)
+        if name not in self.components:
+            self.components[name] = {}  # a record may hold itself
+            self.components[name] = self._object(kind, args)
+        return {"$ref": f"#/components/schemas/{name}"}
+
+    def _object(self, kind: Any, args: tuple[Any, ...]) -> Schema:
+        hints, table = (
+            get_type_hints(kind, include_extras=True),
+            dict(zip(getattr(kind, "__parameters__", ()), args, strict=False)),
+        )
+        properties = {field.name: self._property(field, _bind(hints[field.name], table)) for field in fields(kind)}
+        required = [field.name for field in fields(kind) if _required(field)]
+        schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+        if required:
+            schema["required"] = required
+        if kind.__doc__ and not kind.__doc__.startswith(f"{kind.__name__}("):
+            schema["description"] = " ".join(kind.__doc__.split())
+        return schema
+
+    def _property(self, field: Field[Any], hint: Any) -> Schema:
+        schema = self.of(hint)
+        if field.default is not MISSING and not is_dataclass(field.default):
+            schema["default"] = to_wire(field.default)
+        return schema
+
+
+def _required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _bind(hint: Any, table: Mapping[Any, Any]) -> Any:
+    """Puts arguments of a generic record in place of its type variables."""
+    if hint in table:
+        return table[hint]
+    if get_origin(hint) is tuple and get_args(hint)[0] in table:
+        return tuple[table[get_args(hint)[0]], ...]  # type: ignore[misc]
+    return hint

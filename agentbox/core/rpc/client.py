@@ -1,0 +1,197 @@
+"""The calling side of the JSON-RPC connection: replies by id in any order, subscriptions with credit, `$/cancel`."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any
+
+import structlog
+
+from agentbox.core import clock
+from agentbox.core.deadline import Deadline
+from agentbox.core.rpc import messages
+from agentbox.core.slot_errors import AdapterError, AdapterTimeout, SlotUnavailable
+
+log = structlog.get_logger()
+CREDIT = 256 << 10  # bytes that the peer may send on a subscription before it is granted more
+
+
+class Subscription:
+    """Items that arrive by notification. A reader that stops costs at most `CREDIT` bytes here."""
+
+    def __init__(self, client: "RpcClient", number: int, method: str) -> None:
+        self.number = number
+        self._client, self._method = client, method
+        self._batches: asyncio.Queue[Mapping[str, Any] | AdapterError] = asyncio.Queue()
+        self._over = False
+
+    def deliver(self, batch: Mapping[str, Any] | AdapterError) -> None:
+        """Called by the connection."""
+        self._batches.put_nowait(batch)
+
+    async def items(self) -> AsyncGenerator[Any, None]:
+        """Each item once, in order; ends when the peer says so. Raises what the peer, or the connection, ended with."""
+        while not self._over:
+            batch = await self._batches.get()
+            if isinstance(batch, AdapterError):
+                self._over = True
+                raise batch
+            for item in batch.get("items", ()):
+                yield item
+            self._over = bool(batch.get("end"))
+            if "error" in batch:
+                self._over = True
+                raise messages.error_from(batch["error"], self._client.impl)
+            if not self._over:
+                self._client.notify(self._method, {"subscription": self.number, "credit": batch.get("size", 0)})
+
+    def close(self) -> None:
+        """Tells the peer to stop. Idempotent."""
+        if self._client.forget(self.number):
+            self._client.notify(self._method, {"subscription": self.number, "close": True})
+
+
+class RpcClient:
+    """One connection. Its death fails every waiter with SlotUnavailable. `dropped` is told of each reply that nobody
+    waits for, and of each item of a subscription that is not open."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, impl: str, *,
+        peer: str = "agent-host", dropped: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        self._reader, self._writer, self.impl = reader, writer, impl
+        self._peer, self._dropped = peer, dropped
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._subscriptions: dict[int, Subscription] = {}
+        self._last = 0
+        self._since: str | None = None
+        self._task = asyncio.create_task(self._read(), name="orchestrator-connection")
+
+    @property
+    def lost(self) -> bool:
+        """True once the connection is of no more use."""
+        return self._since is not None
+
+    async def until_lost(self) -> None:
+        """Returns once the connection is lost or closed."""
+        await asyncio.wait({self._task})
+
+    async def call(self, method: str, params: Mapping[str, Any], deadline: Deadline) -> Any:
+        """The result. Raises the peer's typed error, AdapterTimeout, or SlotUnavailable."""
+        if self.lost:
+            raise self._gone()
+        number = self._next()
+        left = deadline.remaining()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        try:
+            async with asyncio.timeout(left):
+                self._send({"id": number, "method": method, "params": {**params, "deadline_ms": int(left * 1000)}})
+                await self._drain()
+                return await future
+        except TimeoutError as error:
+            self.notify(messages.CANCEL, {"id": number})
+            raise AdapterTimeout(
+                f"cannot finish {method}: no answer within {left:.1f} s",
+                slot="orchestrator", method=method.removeprefix("agent."), deadline_ms=int(left * 1000),
+            ) from error  # fmt: skip
+        except asyncio.CancelledError:
+            self.notify(messages.CANCEL, {"id": number})
+            raise
+        finally:
+            self._waiting.pop(number, None)
+
+    async def subscribe(self, method: str, params: Mapping[str, Any], deadline: Deadline) -> Subscription:
+        """A call whose answer is a flow of notifications."""
+        subscription = Subscription(self, self._next(), method)
+        self._subscriptions[subscription.number] = subscription
+        try:
+            await self.call(method, {**params, "subscription": subscription.number, "credit": CREDIT}, deadline)
+        except BaseException:
+            subscription.close()
+            raise
+        return subscription
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Sends without expecting an answer. Nothing happens on a lost connection."""
+        if not self.lost:
+            self._send({"method": method, "params": params})
+
+    def forget(self, subscription: int) -> bool:
+        """Drops a subscription. False when it was not there."""
+        return self._subscriptions.pop(subscription, None) is not None
+
+    async def close(self) -> None:
+        """Ends the connection and its task. Idempotent."""
+        self._task.cancel()
+        await asyncio.wait({self._task})  # unlike `await`, tells a cancelled task from a cancelled caller
+        self._fail()
+        self._writer.close()
+        with contextlib.suppress(ConnectionError):
+            await self._writer.wait_closed()
+
+    def _next(self) -> int:
+        self._last += 1
+        return self._last
+
+    def _send(self, message: messages.Message) -> None:
+        self._writer.write(messages.encode(message))
+
+    async def _drain(self) -> None:
+        try:
+            await self._writer.drain()
+        except ConnectionError as error:
+            raise self._gone() from error
+
+    async def _read(self) -> None:
+        try:
+            while line := await self._reader.readline():
+                self._take(messages.decode(line))
+        except (ConnectionError, ValueError, messages.Garbage) as error:  # ValueError: a line over the limit
+            log.warning("connection closed", peer=self._peer, reason=str(error))
+            self._writer.close()
+        finally:
+            self._fail()
+
+    def _take(self, message: messages.Message) -> None:
+        if message.get("method") == messages.EVENT:
+            self._deliver(messages.object_of(message, "params"))
+            return
+        number = message.get("id")
+        future = self._waiting.get(number) if isinstance(number, int) else None
+        if future is None or future.done():
+            self._dropped()  # late: its caller gave up
+        elif "error" in message:
+            future.set_exception(messages.error_from(messages.object_of(message, "error"), self.impl))
+        else:
+            future.set_result(message.get("result"))
+
+    def _deliver(self, batch: messages.Message) -> None:
+        number = batch.get("subscription")
+        subscription = self._subscriptions.get(number) if isinstance(number, int) else None
+        if subscription is None:
+            self._dropped()
+            return
+        if "error" in batch:
+            messages.object_of(batch, "error")
+        if "end" in batch or "error" in batch:
+            self.forget(subscription.number)
+        subscription.deliver(batch)
+
+    def _fail(self) -> None:
+        if self.lost:
+            return
+        self._since = clock.to_wire(clock.now())
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(self._gone())
+        for subscription in self._subscriptions.values():
+            subscription.deliver(self._gone())
+        self._subscriptions.clear()
+
+    def _gone(self) -> SlotUnavailable:
+        return SlotUnavailable(
+            f"cannot use orchestrator: the connection to {self._peer} is lost",
+            hint="it is tried again in the background",
+            slot="orchestrator", impl=self.impl, since=self._since,
+        )  # fmt: skip

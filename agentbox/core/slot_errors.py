@@ -1,0 +1,226 @@
+"""The errors that may leave an adapter, and their problem documents (RFC 9457)."""
+
+import errno
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from agentbox.core.errors import AgentboxError
+
+PROBLEM = "urn:agentbox:problem:"
+REQUEST = "urn:agentbox:request:"
+
+
+class AdapterError(AgentboxError):
+    """A typed failure of a slot. `members` are exactly those in `names`.
+
+    `detail` never carries a credential, a DSN or a payload. `retry_after` is in seconds.
+    """
+
+    code: ClassVar[str]
+    status: ClassVar[int]
+    retryable: ClassVar[bool] = False
+    names: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, detail: str, *, hint: str = "", retry_after: float | None = None, **members: Any) -> None:
+        if set(members) != set(self.names):
+            raise TypeError(f"{type(self).__name__} takes the members {self.names}, got {tuple(members)}")
+        super().__init__(detail, hint)
+        self.retry_after = retry_after
+        self.members: Mapping[str, Any] = members
+
+    def to_problem(self, request_id: str = "") -> dict[str, Any]:
+        """The body of `application/problem+json`."""
+        return {
+            "type": PROBLEM + self.code,
+            "title": self.code.replace("-", " ").capitalize(),
+            "status": self.status,
+            "detail": self.message,
+            "instance": REQUEST + request_id,
+            "code": self.code,
+            "retryable": self.retryable,
+            **self.members,
+        }
+
+
+class AdapterDisabled(AdapterError):
+    """The slot is configured `off`."""
+
+    code, status, names = "adapter-disabled", 503, ("slot",)
+
+
+class SlotUnavailable(AdapterError):
+    """The slot is down, not open yet, or closed."""
+
+    code, status, retryable, names = "slot-unavailable", 503, True, ("slot", "impl", "since")
+
+
+class AdapterTimeout(AdapterError):
+    code, status, retryable, names = "adapter-timeout", 504, True, ("slot", "method", "deadline_ms")
+
+
+class BackendError(AdapterError):
+    code, status, retryable, names = "backend-error", 502, True, ("slot", "impl")
+
+
+class AdapterWriteRejected(AdapterError):
+    """Redaction failed, and the policy of the slot is strict."""
+
+    code, status, retryable, names = "redaction-unavailable", 503, True, ("slot", "method")
+
+
+class RateLimited(AdapterError):
+    code, status, retryable, names = "rate-limited", 429, True, ("limit",)
+
+
+class ValidationError(AdapterError):
+    """`errors` is a list of {pointer, detail}."""
+
+    code, status, names = "validation", 400, ("errors",)
+
+
+class NotFound(AdapterError):
+    code, status, names = "not-found", 404, ("resource", "id")
+
+
+class AlreadyClaimed(AdapterError):
+    code, status, names = "already-claimed", 409, ("id", "assignee", "lease_expires_at")
+
+
+class LeaseLost(AdapterError):
+    code, status, names = "lease-lost", 409, ("id",)
+
+
+class InvalidTransition(AdapterError):
+    code, status, names = "invalid-transition", 409, ("id", "from", "to", "blockers")
+
+
+class CycleRefused(AdapterError):
+    code, status, names = "dependency-cycle", 409, ("path",)
+
+
+class ContainerNotEmpty(AdapterError):
+    code, status, names = "container-not-empty", 409, ("path",)
+
+
+class ReviewConflict(AdapterError):
+    """The workspace is not what a branch started from. `conflicts`: paths, and why. Nothing was taken."""
+
+    code, status, names = "review-conflict", 409, ("id", "conflicts")
+
+
+class StateBusy(AdapterError):
+    """Agents that live use the state. `agents`: their ids."""
+
+    code, status, names = "state-busy", 409, ("id", "agents")
+
+
+class StateNotYours(AdapterError):
+    """The name of a state belongs to who made it."""
+
+    code, status, names = "state-not-yours", 403, ("id",)
+
+
+class NameTaken(AdapterError):
+    code, status, names = "name-taken", 409, ("name",)
+
+
+class StaleHandle(AdapterError):
+    code, status, names = "stale-generation", 409, ("generation", "current")
+
+
+class ModelMismatch(AdapterError):
+    code, status, names = "model-mismatch", 409, ("stored", "configured")
+
+
+class ContractMismatch(AdapterError):
+    code, status, names = "contract-mismatch", 409, ("mismatches",)
+
+
+class PreconditionFailed(AdapterError):
+    code, status, names = "precondition-failed", 412, ("etag",)
+
+
+class PermissionDenied(AdapterError):
+    code, status, names = "permission-denied", 403, ("scope",)
+
+
+class CursorExpired(AdapterError):
+    code, status, names = "cursor-expired", 410, ("oldest",)
+
+
+class ValueTooLarge(AdapterError):
+    code, status, names = "value-too-large", 413, ("limit", "observed", "cap", "config_path")
+
+
+class UnsupportedPatch(AdapterError):
+    code, status, names = "unsupported-patch", 415, ("supported",)
+
+
+class PatchFailed(AdapterError):
+    code, status, names = "patch-failed", 422, ("index", "op")
+
+
+class AlteredRecord(AdapterError):
+    """A record that a box delivers does not have the hash that it claims."""
+
+    code, status, names = "record-altered", 422, ("box", "seq")
+
+
+class OriginConflict(AdapterError):
+    """A box delivers records of another journal than before."""
+
+    code, status, names = "origin-conflict", 409, ("box", "seq")
+
+
+class SpawnError(AdapterError):
+    code, status, names = "spawn-failed", 422, ("stage",)
+
+
+class QuotaExceeded(AdapterError):
+    code, status, names = "quota-exceeded", 507, ("limit", "observed", "cap", "config_path")
+
+
+def disk_full(doing: str) -> QuotaExceeded:
+    """The error of a write for which the disk has no room (507)."""
+    return QuotaExceeded(
+        f"cannot {doing}: the disk is full", hint="free space on the state volume",
+        limit="disk", observed=None, cap=None, config_path="",
+    )  # fmt: skip
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether the system refused a write for want of room."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+class EmbeddingError(AdapterError):
+    code, status, names = "embedding-failed", 500, ("model",)
+
+
+class IntegrityError(AdapterError):
+    code, status, names = "integrity", 500, ("segment", "line", "seq")
+
+
+def invalid_transition(detail: str, id: str, *, was: str, to: str, blockers: Sequence[str] = ()) -> InvalidTransition:
+    """An InvalidTransition; its member `from` is a word that Python keeps for itself."""
+    members: dict[str, Any] = {"id": id, "from": was, "to": to, "blockers": list(blockers)}
+    return InvalidTransition(detail, **members)
+
+
+class UnknownAdapterImpl(AgentboxError):
+    """The plan names an implementation that the registry lacks. Ends a boot (exit 1)."""
+
+
+ERRORS: Mapping[str, type[AdapterError]] = {kind.code: kind for kind in AdapterError.__subclasses__()}
+
+_BY_STATUS: Mapping[int, type[AdapterError]] = {
+    401: PermissionDenied, 403: PermissionDenied, 404: NotFound, 409: InvalidTransition, 412: PreconditionFailed,
+    413: ValueTooLarge, 416: ValidationError, 429: RateLimited, 503: SlotUnavailable,
+}  # fmt: skip
+
+
+def from_problem(body: Mapping[str, Any], status: int, *, retry_after: float | None = None) -> AdapterError:
+    """The error that a peer's problem document stands for; a body without a known code maps by status."""
+    kind = ERRORS.get(str(body.get("code"))) or _BY_STATUS.get(status, BackendError)
+    members: dict[str, Any] = {name: body.get(name) for name in kind.names}
+    return kind(str(body.get("detail") or f"the peer answered {status}"), retry_after=retry_after, **members)

@@ -1,0 +1,3 @@
+"""The only way to a PostgreSQL server: trusted targets, a pool, migrations, typed errors. SQL of a
+slot stays with the slot.
+"""

@@ -1,0 +1,61 @@
+"""Whether a database is the one that its record names, and holds all that it held when the record was written.
+
+The table `store` has an id, made with the database, and a number that grows each time the record is written.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from agentbox.core.ids import uuid7
+from agentbox.core.storage.store_record import StoreRecord
+
+_TABLE = """
+    CREATE TABLE IF NOT EXISTS store (
+        one INTEGER PRIMARY KEY CHECK (one = 0), id TEXT NOT NULL, mark INTEGER NOT NULL
+    ) STRICT
+"""
+
+
+def check_present(path: Path, record: StoreRecord) -> Mapping[str, Any] | None:
+    """What the record says. Raises IntegrityError when it names a store and there is none; nothing is made then."""
+    held = record.read("id", "mark")
+    if held is not None and not path.exists():
+        raise record.lost(path.name, "it is gone")
+    if held is not None and path.stat().st_size == 0:
+        raise record.lost(path.name, "it is empty, and was not")
+    return held
+
+
+def check_complete(connection: apsw.Connection, name: str, record: StoreRecord, held: Mapping[str, Any] | None) -> None:
+    """Raises IntegrityError when this is another database, or an older copy, than the one in the record."""
+    if held is None:
+        return
+    known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'store'").fetchall()
+    found = connection.execute("SELECT id, mark FROM store").fetchall() if known else []
+    if not found or found[0][0] != held["id"]:
+        raise record.lost(name, "it is another database than the one that was there")
+    if int(str(found[0][1])) < held["mark"]:
+        raise record.lost(name, "it lacks what was written last, like an older copy")
+
+
+def identify(connection: apsw.Connection) -> tuple[str, int]:
+    """Gives the database its id, once, and counts this opening."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(_TABLE)
+        connection.execute("INSERT OR IGNORE INTO store VALUES (0, ?, 0)", (uuid7(),))
+        found = advance(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    return found
+
+
+def advance(connection: apsw.Connection) -> tuple[str, int]:
+    """The id and the next number, in a transaction of the caller's."""
+    ((found, mark),) = connection.execute("UPDATE store SET mark = mark + 1 RETURNING id, mark").fetchall()
+    return str(found), int(str(mark))

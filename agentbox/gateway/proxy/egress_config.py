@@ -1,0 +1,43 @@
+"""`[egress]` and `limits.egress` as they are in force now: live, so an applied manifest holds for the next connection."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from agentbox.box.supervision import applied
+from agentbox.box.supervision.boot_record import load_plan
+from agentbox.core.errors import AgentboxError
+from agentbox.gateway.config import GatewayConfig
+from agentbox.policy.patterns.hosts import HostPattern
+
+_GIB = 1 << 30
+log = structlog.get_logger()
+
+
+class Reach:
+    """Looks whether another plan was applied, and reads it then."""
+
+    def __init__(self, config: GatewayConfig) -> None:
+        self._paths = config.paths
+        self._seen = applied.mark(self._paths)
+        self._take(config.plan.reach, config.plan.limits)
+
+    def look(self) -> None:
+        """Takes over what was applied since; of a plan that cannot be read nothing, and the log says so once."""
+        mark = applied.mark(self._paths)
+        if mark is None or mark == self._seen:
+            return
+        self._seen = mark
+        try:
+            plan = load_plan(self._paths.applied_plan)
+        except AgentboxError as error:
+            log.error("the applied plan is not taken over", reason=error.message)
+            return
+        self._take(plan.reach, plan.limits)
+
+    def _take(self, table: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
+        self.private = tuple(HostPattern.parse(text) for text in table.get("allow_private", ()))
+        self.connect_seconds = float(table.get("connect_timeout_seconds", 10))
+        self.max_connections = int(table.get("max_connections", 64))
+        self.bytes = int(limits.get("egress", _GIB))  # in 24 hours, of an agent without a limit of its own

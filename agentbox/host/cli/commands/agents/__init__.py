@@ -1,0 +1,1 @@
+"""Verbs about agents, tasks and decisions on them. One file a verb."""

@@ -1,0 +1,198 @@
+"""`agentbox agent`: agents of the box, and what each of them holds."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentbox.core.errors import ExitCode
+from agentbox.core.visible import visible
+from agentbox.host.cli.context import Cli
+from agentbox.host.cli.terminal import Output
+
+if TYPE_CHECKING:
+    from agentbox.client import Agent
+    from agentbox.client.attach import Attached
+
+_CHUNK = 64 << 10
+_STATES = ("starting", "running", "backoff", "stopping", "exited", "failed", "lost")
+
+
+@click.group(name="agent")
+def command() -> None:
+    """Agents of the box: list, show, spawn, stop, logs, attach, revoke."""
+
+
+@command.command(name="list")
+@click.option("--state", type=click.Choice(_STATES), default=None, help="Only agents in this state.")
+@click.option("--name", default=None, metavar="NAME", help="Only agents of this name.")
+@click.pass_obj
+def list_agents(cli: Cli, state: str | None, name: str | None) -> None:
+    """Every agent, oldest first."""
+    from agentbox.client import every
+
+    with cli.client() as client:
+        found: list[Agent] = list(every(client.agents.list, state=state, name=name))
+    cli.out.document([agent.to_wire() for agent in found])
+    for agent in found:
+        spec = agent.spec
+        line = f"{agent.agent_id}  {agent.state:<9} {agent.generation:>3}  {spec['profile']:<12} {spec['name']:<16}"
+        cli.out.line(f"{visible(line)} {visible(' '.join(spec['argv']))[:60]}".rstrip())
+
+
+@command.command()
+@click.argument("agent_id")
+@click.pass_obj
+def show(cli: Cli, agent_id: str) -> None:
+    """One agent: its state, its policy, and each grant with its id."""
+    with cli.client() as client:
+        _show(cli, client.agents.get(agent_id))
+
+
+@command.command(context_settings={"allow_interspersed_args": False})
+@click.option("--profile", default=None, metavar="P", help="A built-in profile, or a policy of the manifest.")
+@click.option("--parent", default=None, metavar="ID", help="It is a child of this agent, and holds no more than it.")
+@click.option("--cwd", default=None, metavar="DIR", help="Folder in the box. [default: /workspace]")
+@click.option("--interactive", "-i", is_flag=True, help="Give it a pipe for its standard input, for `attach`.")
+@click.argument("name")
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
+@click.pass_obj
+def spawn(
+    cli: Cli, profile: str | None, parent: str | None, cwd: str | None, interactive: bool, name: str,
+    argv: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Start the agent NAME of the manifest, or the command CMD with NAME for people; print its id."""
+    if argv and argv[0] != "--" and argv[0].startswith("-"):
+        raise click.UsageError(f"Put {argv[0]} before {name}, or -- between them if it is the command.")
+    words = argv[1:] if argv[:1] == ("--",) else argv
+    said: dict[str, Any] = {"profile": profile, "parent_id": parent, "cwd": cwd, "argv": list(words) or None}
+    spec = {
+        "name": name,
+        **({} if words else {"agent": name}),
+        "stdin": "pipe" if interactive else "null",
+        **{k: v for k, v in said.items() if v is not None},
+    }
+    with cli.client() as client:
+        agent = client.agents.spawn(spec)
+    cli.out.document(agent.to_wire())
+    cli.out.line(agent.agent_id)
+
+
+@command.command()
+@click.option("--grace", "grace_s", type=click.FloatRange(0, 60), default=None, metavar="S", help="From TERM to KILL.")
+@click.argument("agent_id")
+@click.pass_obj
+def stop(cli: Cli, grace_s: float | None, agent_id: str) -> None:
+    """End an agent with all its processes; it is not started again."""
+    with cli.client() as client:
+        agent = client.agents.get(agent_id)
+        ended = client.agents.terminate(agent_id, agent.generation, grace_s=grace_s)
+    cli.out.document(ended.to_wire())
+    cli.out.line(f"{ended.reason}  {ended.signal or ended.code}")
+
+
+@command.command()
+@click.option("-f", "--follow", is_flag=True, help="Go on until the agent is over.")
+@click.argument("agent_id")
+@click.pass_obj
+def logs(cli: Cli, follow: bool, agent_id: str) -> None:
+    """Output of an agent, as far as the box has kept it."""
+    with cli.client() as client, closing(Output()) as output:
+        for item in client.agents.stream(agent_id, follow=follow):
+            output.write(item.kind, item.data)
+
+
+@command.command()
+@click.argument("agent_id")
+@click.pass_obj
+def attach(cli: Cli, agent_id: str) -> None:
+    """Join this terminal to an agent's standard input and output. Ctrl-D closes its input, Ctrl-C lets go of it."""
+    with cli.client() as client:
+        agent = client.agents.get(agent_id)
+        with client.agents.attach(agent_id, agent.generation) as attached, closing(Output()) as output:
+            threading.Thread(target=_feed, args=(attached,), daemon=True).start()
+            for chunk in attached:
+                output.write("stdout", chunk)
+
+
+@command.command()
+@click.argument("agent_id")
+@click.argument("grant_id")
+@click.pass_obj
+def revoke(cli: Cli, agent_id: str, grant_id: str) -> int:
+    """Take a grant back for good, from all that descends from the agent too.
+
+    What the kernel holds (fs, exec, env, a raw port) ends its processes; its restart policy then applies.
+    """
+    with cli.client() as client:
+        agent = client.agents.revoke(agent_id, grant_id)
+    cli.out.document(agent.to_wire())
+    for row in _rows(agent):
+        if row["grant_id"] == grant_id:
+            cli.out.line(_grant(row))
+    return ExitCode.DONE
+
+
+def _feed(attached: Attached) -> None:
+    """What is typed, until its end or that of the agent."""
+    from agentbox.core.errors import AgentboxError
+
+    try:
+        while data := os.read(sys.stdin.fileno(), _CHUNK):
+            attached.send(data)
+        attached.close_stdin()
+    except AgentboxError as error:
+        print(visible(f"agentbox: {error.message}"), file=sys.stderr, flush=True)
+
+
+def _show(cli: Cli, agent: Agent) -> None:
+    cli.out.document(agent.to_wire())
+    policy, spec = agent.policy, agent.spec
+    facts = {
+        "agent": agent.agent_id, "name": spec["name"], "state": agent.state, "generation": agent.generation,
+        "command": " ".join(spec["argv"]), "profile": spec["profile"], "parent": spec.get("parent_id") or "",
+        "provider": policy.get("provider", ""), "children": " ".join(policy.get("children", ())),
+        "budget": _figures(policy.get("budget")), "used": _used(agent.budget), "approval": " ".join(policy.get("approval_required", ())),
+        "denied": " ".join(f"{layer}:{rule}={n}" for layer, rules in agent.denials.items() for rule, n in rules.items()),
+    }  # fmt: skip
+    for name, value in facts.items():
+        if value != "":
+            cli.out.line(f"{name:<10} {visible(str(value))}")
+    for row in _rows(agent):
+        cli.out.line(_grant(row))
+
+
+def _rows(agent: Agent) -> list[Mapping[str, Any]]:
+    secrets = [{**row, "scope": "secret"} for row in agent.policy.get("secrets", ())]
+    return [*agent.policy.get("grants", ()), *secrets]
+
+
+def _grant(row: Mapping[str, Any]) -> str:
+    bounds = [f"{name}={row[name]}" for name in ("expires_at", "uses", "used", "rate") if name in row]
+    words = (
+        row["grant_id"],
+        row["state"],
+        row["mode"],
+        row["scope"],
+        "/".join(row["operations"]),
+        *row["patterns"],
+        *bounds,
+    )
+    return visible("  ".join(words))
+
+
+def _used(budget: Mapping[str, Any]) -> str:
+    if not budget:
+        return ""
+    rows = (f"{name} {row['used']} of {row['cap']}, {row['left']} left" for name, row in budget.items() if name in ("tokens", "calls"))  # fmt: skip
+    return "; ".join((*rows, f"window ends {budget['resets_at'] or 'a while after the next call'}"))
+
+
+def _figures(budget: Mapping[str, Any] | None) -> str:
+    return "" if not budget else " ".join(f"{name}={value}" for name, value in budget.items())

@@ -1,0 +1,1 @@
+"""Verbs about the box as a whole. One file a verb."""

@@ -1,0 +1,87 @@
+"""`agentbox token`: named tokens of the API."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from agentbox.host.cli.context import Cli
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _span(_ctx: click.Context, _param: click.Parameter, value: str) -> int | None:
+    """Seconds of `90d`, `12h`, `30m` or `10s`; None of `never`."""
+    if value == "never":
+        return None
+    found = re.fullmatch(r"(\d{1,9})([smhd])", value)
+    if found is None or int(found[1]) == 0:
+        raise click.BadParameter("must be a span of time such as 90d, 12h, 30m or 10s, or never")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+@click.group(name="token")
+def command() -> None:
+    """Named tokens of the API: each with its scopes, its end, and what it is bound to."""
+
+
+@command.command()
+@click.argument("name")
+@click.option(
+    "--scope", "scopes", multiple=True, required=True, metavar="S", help="Such as beads:read; may be repeated."
+)
+@click.option(
+    "--expires", callback=_span, default="90d", show_default=True, metavar="SPAN", help="90d, 12h, 30m, or never."
+)
+@click.option("--pod-prefix", default="", metavar="P", help="Only pods whose path starts so.")
+@click.option("--memory-prefix", default="", metavar="N", help="Only memory namespaces that start so.")
+@click.option("--event-source", default="", metavar="S", help="The one source its events may have.")
+@click.option("--origin-box", default="", metavar="B", help="The box whose journal it may deliver here.")
+@click.option(
+    "--rate", type=click.IntRange(0), default=0, metavar="N", help="At most N requests a second; 0: any number."
+)
+@click.pass_obj
+def create(
+    cli: Cli,
+    rate: int,
+    name: str,
+    scopes: tuple[str, ...],
+    expires: int | None,
+    pod_prefix: str,
+    memory_prefix: str,
+    event_source: str,
+    origin_box: str,
+) -> None:
+    """Make a token and show its value, this once: the box keeps only a hash of it."""
+    body = {
+        "name": name, "scopes": list(scopes), "ttl_s": expires, "pod_prefix": pod_prefix, "memory_prefix": memory_prefix,
+        "event_source": event_source, "rate": rate, "origin_box": origin_box,
+    }  # fmt: skip
+    with cli.client() as client:
+        made = client.call("create_token", body=body)
+    cli.out.document(made)
+    cli.out.line(made["value"])
+    cli.out.note(f"id {made['id']}, expires {made['expires_at'] or 'never'}; the value is not shown again")
+
+
+@command.command(name="list")
+@click.pass_obj
+def list_(cli: Cli) -> None:
+    """List tokens: id, name, end, scopes."""
+    with cli.client() as client:
+        items = client.call("list_tokens")["items"]
+    cli.out.document(items)
+    for item in items:
+        cli.out.line(f"{item['id']}  {item['name']}  {item['expires_at'] or 'never'}  {' '.join(item['scopes'])}")
+
+
+@command.command()
+@click.argument("id")
+@click.pass_obj
+def revoke(cli: Cli, id: str) -> None:
+    """Revoke a token by its id, at once."""
+    with cli.client() as client:
+        client.call("revoke_token", {"id": id})
+    cli.out.document({"revoked": id})
+    cli.out.line(f"revoked {id}")

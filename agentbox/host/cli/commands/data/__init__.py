@@ -1,0 +1,1 @@
+"""Verbs about what a box stores. One file a verb."""

@@ -1,0 +1,1 @@
+"""Verbs for work on agentbox itself. One file a verb."""

@@ -1,0 +1,129 @@
+"""What `agentbox config explain` knows: rules by code, keys and tables by path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from textwrap import indent
+from typing import Any
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.reference.manifest import default_text, type_text, when_text
+from agentbox.manifest.conditions import conditions_of
+from agentbox.manifest.keys import effective_values, generic, keys
+from agentbox.manifest.load import Manifest
+from agentbox.manifest.origin import origin
+from agentbox.manifest.rules._retired import RETIRED
+from agentbox.manifest.rules.discovery import Rule, discover
+from agentbox.manifest.schema.bundle import properties, resolved, schema_at
+from agentbox.manifest.suggest import nearest
+from agentbox.manifest.toml_text import spell
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The same for programs and for people."""
+
+    data: Mapping[str, Any]
+    text: str
+
+
+def is_code(text: str) -> bool:
+    """True for what looks like the code of a rule."""
+    return re.fullmatch(r"[A-Za-z]\d{3,}", text) is not None
+
+
+def explain_code(code: str) -> Explanation:
+    """A rule, or why a code is retired. Raises AgentboxError (exit 2) with the nearest code."""
+    if code in RETIRED:
+        old = RETIRED[code]
+        see = f"\nSee {old.successor}: `agentbox config explain {old.successor}`." if old.successor else ""
+        return Explanation(
+            {"code": code, "retired": old.reason, "successor": old.successor},
+            f"{code} is not in use: {old.reason}{see}",
+        )
+    if code not in discover():
+        raise AgentboxError(
+            f"cannot explain {code}: there is no such code",
+            f"The nearest is {_nearest_code(code)}; docs/rules.md lists all codes.",
+            exit_code=ExitCode.USAGE,
+        )
+    rule = discover()[code]
+    return Explanation(_rule_data(rule), _rule_text(rule))
+
+
+def _nearest_code(code: str) -> str:
+    """The code of the same number, whatever its letter; else the one whose number is closest."""
+    return min(discover(), key=lambda known: (abs(int(known[1:]) - int(code[1:])), known))
+
+
+def _rule_data(rule: Rule) -> dict[str, Any]:
+    names = ("code", "title", "severity", "since", "why", "reads", "bad", "good")
+    return {name: getattr(rule, name) for name in names}
+
+
+def _rule_text(rule: Rule) -> str:
+    parts = [
+        f"{rule.code} {rule.title} ({rule.severity}, since {rule.since})",
+        "",
+        rule.why,
+        "",
+        f"reads: {', '.join(rule.reads)}",
+        "",
+        "trips:",
+        indent(rule.bad.strip() or "(the smallest manifest)", "    "),
+        "passes:",
+        indent(rule.good.strip() or "(the smallest manifest)", "    "),
+    ]
+    return "\n".join(parts)
+
+
+def explain_key(manifest: Manifest | None, path: str) -> Explanation:
+    """A key of the schema, with its value where there is a manifest. Raises AgentboxError (exit 2) with near keys."""
+    schema = schema_at(path)
+    if schema is None or (spelt := generic(path)) not in keys():
+        return _explain_table(path, schema)
+    spec = keys()[spelt]
+    values = effective_values(manifest) if manifest else {}
+    value = values.get(path, spec.default)
+    readers = [rule.code for rule in discover().values() if generic(path) in rule.reads]
+    data = {
+        "key": path,
+        "type": type_text(schema),
+        "default": None if spec.required or spec.inherits else spec.default,
+        "inherits": spec.inherits or None,
+        "apply": spec.apply,
+        "description": schema["description"],
+        "value": value,
+        "line": manifest.where[path].line if manifest and path in manifest.where else None,
+        "source": str(origin(manifest, path, values)) if manifest and path in values else "default",
+        "read_when": when_text(conditions_of(path)),
+        "rules": readers,
+    }
+    return Explanation(data, _key_text(data, default_text(spec)))
+
+
+def _key_text(data: Mapping[str, Any], default: str) -> str:
+    rows = [
+        ("value", f"{spell(data['value'])} ({data['source']})"),
+        ("type", data["type"]),
+        ("default", default.replace("`", "")),
+        ("a change needs", data["apply"]),
+        ("read", data["read_when"] or "always"),
+        ("rules", ", ".join(data["rules"]) or "none"),
+    ]
+    return "\n".join([data["key"], f"  {data['description']}", *(f"  {name + ':':<16}{text}" for name, text in rows)])
+
+
+def _explain_table(path: str, schema: Mapping[str, Any] | None) -> Explanation:
+    if schema is None or not schema.get("properties"):
+        near = nearest(path, dict(properties()), limit=1)
+        raise AgentboxError(
+            f"cannot explain {path}: there is no such key",
+            f"Did you mean {near[0]}?" if near else "docs/manifest.md lists all keys.",
+            exit_code=ExitCode.USAGE,
+        )
+    inner = {name: resolved(dict(item))["description"] for name, item in schema["properties"].items()}
+    lines = [f"[{path}]", f"  {schema['description']}", *(f"  {name:<24}{text}" for name, text in inner.items())]
+    return Explanation({"table": path, "description": schema["description"], "keys": inner}, "\n".join(lines))

@@ -1,0 +1,127 @@
+"""What suites report: from pytest's own report to a table, a document and the durations of files."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from agentbox.core.paths import CHECKOUT
+
+HEADINGS = f"{'stage':<10} {'result':<8} {'minutes':>8} {'passed':>7} {'failed':>7} {'skipped':>8}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test: where it is, how long it and its fixtures took, and what was unusual about it."""
+
+    file: str
+    name: str
+    seconds: float
+    failed: str = ""
+    skipped: str = ""
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}::{self.name}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a suite ended."""
+
+    suite: str
+    passed: bool
+    seconds: float
+    cases: list[Case] = field(default_factory=list)
+    output: Path | None = None
+    """What its programs wrote, unless they wrote it to the terminal."""
+
+    @property
+    def failed(self) -> list[str]:
+        """Tests that failed, each with the first line of why."""
+        return [f"{case.place}: {case.failed}" for case in self.cases if case.failed]
+
+    @property
+    def skipped(self) -> list[str]:
+        """Tests that this machine cannot run, each with the reason."""
+        return [f"{case.place}: {case.skipped}" for case in self.cases if case.skipped and not case.failed]
+
+    @property
+    def row(self) -> str:
+        """Its line of the table."""
+        outcome = "passed" if self.passed else "FAILED"
+        counts = (len(self.cases) - len(self.failed) - len(self.skipped), len(self.failed), len(self.skipped))
+        numbers = counts if self.cases else ("-", "-", "-")
+        return f"{self.suite:<10} {outcome:<8} {self.seconds / 60:8.1f} {numbers[0]:>7} {numbers[1]:>7} {numbers[2]:>8}"
+
+    def document(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "suite": self.suite, "passed": self.passed, "seconds": round(self.seconds, 1), "tests": len(self.cases),
+            "failed": self.failed, "skipped": self.skipped, "slowest": [asdict(case) for case in slowest([self], 30)],
+        }  # fmt: skip
+
+
+def result_of(suite: str, codes: Sequence[int], seconds: float, report: Path, output: Path | None) -> Result:
+    """From exit codes and, where pytest wrote one, its report. A suite whose pytest left no report has failed."""
+    return Result(suite, not any(codes), seconds, _cases(report) if report.exists() else [], output)
+
+
+def _cases(report: Path) -> list[Case]:
+    """A test whose body and fixture both failed is one case."""
+    found: dict[tuple[str, str], Case] = {}
+    for row in ElementTree.parse(report).iter("testcase"):
+        file, name = _node(row)
+        before = found.get((file, name))
+        failed = next((_why(fault) for kind in ("failure", "error") for fault in row.findall(kind)), "")
+        skipped = next((_why(fault) for fault in row.findall("skipped")), "")
+        found[file, name] = Case(
+            file, name, float(row.get("time", 0)) + (before.seconds if before else 0),
+            (before.failed if before else "") or failed, (before.skipped if before else "") or skipped,
+        )  # fmt: skip
+    return list(found.values())
+
+
+def _node(row: ElementTree.Element) -> tuple[str, str]:
+    """The test file, and what follows it in the test's id. pytest names the file that defines a test, which is another where
+    a class inherits it; the class tells of which store it is."""
+    parts, name = row.get("classname", "").split("."), row.get("name", "")
+    for count in range(len(parts), 0, -1):
+        file = "/".join(parts[:count]) + ".py"
+        if (CHECKOUT / file).is_file():
+            return file, "::".join([*parts[count:], name])
+    return row.get("file", ""), name
+
+
+def _why(fault: ElementTree.Element) -> str:
+    return (fault.get("message") or "").partition("\n")[0] or fault.tag
+
+
+def slowest(results: Iterable[Result], number: int) -> list[Case]:
+    """The tests that took longest, their fixtures included."""
+    cases = (case for result in results for case in result.cases)
+    return sorted(cases, key=lambda case: -case.seconds)[:number]
+
+
+def durations(results: Iterable[Result]) -> dict[str, float]:
+    """Seconds of each test file."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    for result in results:
+        for case in result.cases:
+            sums[case.file] += case.seconds
+    return {file: round(seconds, 1) for file, seconds in sorted(sums.items()) if seconds >= 0.05}
+
+
+def write_json(path: Path, data: Any) -> None:
+    path.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n")
+
+
+def known_durations(path: Path) -> dict[str, float]:
+    """What an earlier run stored; nothing when there was none."""
+    found: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
+    return found

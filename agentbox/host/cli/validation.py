@@ -1,0 +1,106 @@
+"""One run of `agentbox config validate`: what is read for it, and how its report is printed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.paths import HostPaths, environment
+from agentbox.host.cli.streams import draws
+from agentbox.host.engines.secrets import kept_names, read_env_file, recall
+from agentbox.host.engines.state import BoxState
+from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.load import MAX_BYTES, Manifest, load, parse
+from agentbox.manifest.rules.engine import Report, RuleBug, run
+from agentbox.manifest.rules.lock_input import LOCK_FILE, LockInput, read_lock
+
+_STDIN: Final = "-"
+_COLORS: Final = {"error": "31", "warning": "33", "info": "36"}
+
+
+@dataclass(frozen=True)
+class Validation:
+    """A manifest file, or stdin when `path` is `-`; locks and `.env` are looked for beside the file."""
+
+    path: Path
+    systems: tuple[str, ...] = ()
+    check_env: bool = False
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """Raises AgentboxError (exit 2) when it cannot be read."""
+        if str(self.path) == _STDIN:
+            return parse(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
+        return load(self.path)
+
+    def report(self) -> Report:
+        """Every finding. Raises AgentboxError (exit 2) for a rule that raised, after printing the traceback."""
+        try:
+            return run(
+                self.manifest,
+                features=load_features(),
+                lock=self._lock(),
+                environment=self._environment(),
+                systems=self.systems,
+            )
+        except RuleBug as bug:
+            import traceback
+
+            traceback.print_exception(bug)
+            raise AgentboxError(
+                f"cannot validate {self.path}: {bug}", "This is a bug of agentbox.", exit_code=ExitCode.USAGE
+            ) from bug
+
+    def _lock(self) -> LockInput | None:
+        return None if str(self.path) == _STDIN else read_lock(self.path.parent / LOCK_FILE)
+
+    def _environment(self) -> Mapping[str, str] | None:
+        if not self.check_env:
+            return None
+        beside = {} if str(self.path) == _STDIN else read_env_file(self.path.parent / ".env")
+        return {**self._kept(), **beside, **environment()}
+
+    def _kept(self) -> Mapping[str, str]:
+        """What `secrets set` keeps for this box, once its name can be read."""
+        if (model := self.manifest.effective) is None:
+            return {}
+        folder = BoxState(HostPaths.of_this_user().box(model.meta.name)).secrets_dir
+        return {name: recall(folder, name) for name in kept_names(folder)}
+
+    def print_json(self, report: Report) -> None:
+        """One document."""
+        print(json.dumps(report.to_json(self.manifest.name), indent=2, ensure_ascii=False))
+
+    def print_sarif(self, report: Report) -> None:
+        """One document."""
+        from agentbox.host.cli.sarif import sarif
+
+        print(json.dumps(sarif(report, self.manifest.name), indent=2, ensure_ascii=False))
+
+    def print_text(self, report: Report, *, strict: bool, quiet: bool, color: bool) -> None:
+        """A line and a remedy a finding, then the sum."""
+        deciding = ("error", "warning") if strict else ("error",)
+        for finding in report.findings:
+            if not quiet or finding.severity in deciding:
+                print(_text(self.manifest.name, finding, color=color and draws(sys.stdout)))
+        if not quiet:
+            for skipped in report.not_evaluated:
+                entry = f" for {skipped.entry}" if skipped.entry else ""
+                print(f"    {skipped.code}{entry} was not evaluated: mend {skipped.because} first")
+            counts = report.counts
+            print(f"{counts['error']} errors, {counts['warning']} warnings, {counts['info']} info")
+
+
+def _text(name: str, finding: Finding, *, color: bool) -> str:
+    line = f"{name}:{finding}"
+    if color:
+        word = f"{finding.severity} {finding.code}"
+        line = line.replace(word, f"\x1b[{_COLORS[finding.severity]}m{word}\x1b[0m", 1)
+    return f"{line}\n    {finding.remedy}"

@@ -1,0 +1,70 @@
+"""Running a foreign program: its output is kept, its failure is one sentence, with the last lines of what it said."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+from agentbox.core.errors import AgentboxError, ExitCode, ending
+from agentbox.core.paths import environment
+from agentbox.host.engines.interrupts import held_back
+
+_TAIL = 20
+_COMPOSE_END = "Encountered errors while bringing up the project."  # of compose 1.29, after the errors
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    doing: str,
+    hint: str = "",
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 300,
+    exit_code: ExitCode = ExitCode.ENGINE,
+    whole: bool = False,
+) -> str:
+    """Runs `argv` and returns its stdout. Raises AgentboxError `cannot <doing>: …` when it fails or takes too long.
+
+    `whole`: Ctrl-C waits until the program has ended, because half of what it does would be in the way later.
+    """
+    try:
+        with held_back() if whole else nullcontext():
+            done = subprocess.run(
+                argv, cwd=cwd, env={**environment(), **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True,
+                text=True, errors="replace", timeout=timeout, check=False, start_new_session=whole,
+            )  # fmt: skip
+    except FileNotFoundError as error:
+        raise AgentboxError(
+            f"cannot {doing}: {argv[0]} is not installed", hint, exit_code=ExitCode.PREREQUISITE
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise AgentboxError(
+            f"cannot {doing}: {argv[0]} did not end in {timeout:.0f} s", hint, exit_code=exit_code
+        ) from error
+    if done.returncode != 0:
+        said = done.stderr.strip() or done.stdout.strip() or ending(done.returncode)
+        raise AgentboxError(f"cannot {doing}: {reason(said)}", hint, exit_code=exit_code)
+    return done.stdout
+
+
+def reason(said: str) -> str:
+    """The line that says why, then, behind a bar each, the others that lead up to it."""
+    lines = [line.rstrip() for line in said.splitlines() if line.strip()][-_TAIL:]
+    telling = [line for line in lines if "error" in line.lower() and line.strip() != _COMPOSE_END]
+    why = telling[-1] if telling else lines[-1]
+    rest = [f"  | {line}" for line in lines if line is not why]
+    return "\n".join([why.strip(), *rest])
+
+
+def succeeds(argv: Sequence[str], timeout: float = 10) -> bool:
+    """True when the program exists, ends in time and exits 0."""
+    try:
+        return (
+            subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout, check=False).returncode
+            == 0
+        )
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return False

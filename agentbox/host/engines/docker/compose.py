@@ -1,0 +1,98 @@
+"""The compose folder of a box, and the compose program (v2 plugin, else docker-compose 1.29 or later) run in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.files.atomic_text import told, write_atomically, write_in_place
+from agentbox.host.engines.base import Start
+from agentbox.host.engines.command import run, succeeds
+from agentbox.host.engines.docker.docker_cli import explained
+from agentbox.host.engines.state import BoxState
+
+FILE = "docker-compose.yml"
+MANIFEST = "agentbox.toml"
+
+
+@cache
+def program() -> tuple[str, ...]:
+    """The compose command of this machine. Raises AgentboxError (exit 3)."""
+    if succeeds(["docker", "compose", "version"]):
+        return ("docker", "compose")
+    if shutil.which("docker-compose"):
+        return ("docker-compose",)
+    raise AgentboxError(
+        "cannot start a box with docker: compose is not installed",
+        "Install docker-compose (1.29 or later) or the compose plugin.",
+        exit_code=ExitCode.PREREQUISITE,
+    )
+
+
+def compose(folder: Path, arguments: Sequence[str], *, doing: str, env: Mapping[str, str] | None = None) -> str:
+    """Runs compose in the folder (1.29 resolves the seccomp path from there), to its end even after Ctrl-C."""
+    argv = [*program(), "-f", FILE, *arguments]
+    return explained(lambda: run(argv, cwd=folder, doing=doing, env=env, whole=True), doing)
+
+
+def write_folder(start: Start) -> None:
+    """Writes compose file, seccomp, `.env`, manifest and secrets. Raises AgentboxError (exit 3)."""
+    from agentbox.plan.render.files import compose_folder
+
+    files = compose_folder(
+        start.plan, start.image_ref, manifest=start.manifest, image_id=start.local_id,
+        project=start.project, strict=start.strict, hooks=start.hooks,
+    )  # fmt: skip
+    folder = start.state.compose_dir
+    with told(f"make {folder}"):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name, content in files.items():
+        _write(folder / name, content, held=name == MANIFEST)
+    write_secrets(secrets_of(start.state), given(start))
+
+
+def secrets_of(state: BoxState) -> Path:
+    """The folder of a container's secret files."""
+    return state.compose_dir / "secrets"
+
+
+def given(start: Start) -> dict[str, str]:
+    """Every secret of the plan with its value, "" while it has none."""
+    return {name: start.secrets.get(name, "") for name in start.plan.secrets}
+
+
+def same_secrets(start: Start, folder: Path) -> bool:
+    """True when the files of a box hold the values that it would be started with."""
+    with told(f"read {folder}"):
+        files = {folder / name: value for name, value in given(start).items()}
+        return all(path.exists() and path.read_text() == value for path, value in files.items())
+
+
+def write_secrets(folder: Path, values: Mapping[str, str]) -> None:
+    """One file a secret, 0444 in a 0700 folder: uid 1000 in the box reads it whoever ran the CLI."""
+    with told(f"make {folder}"):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+    for name, value in values.items():
+        _write(folder / name, value.encode(), held=True, mode=0o444)
+
+
+def _write(path: Path, content: bytes, *, held: bool, mode: int = 0o644) -> None:
+    """`held`: a mount holds the inode, so the file is written in place."""
+    with told(f"write {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():  # what docker makes of a mount whose file was missing
+            path.rmdir()
+        if path.exists():
+            path.chmod(0o644)
+            if path.read_bytes() == content:
+                path.chmod(mode)
+                return
+    if held and path.exists():
+        write_in_place(path, content)
+    else:
+        write_atomically(path, content)
+    path.chmod(mode)

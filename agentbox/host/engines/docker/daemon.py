@@ -1,0 +1,143 @@
+"""dockerd on a machine without a service manager: started detached by us, stopped only if we started it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from agentbox.core import mount_namespace
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.files.atomic_text import told, write_atomically
+from agentbox.host.engines.command import succeeds
+from agentbox.host.engines.docker.reach import answers
+from agentbox.host.engines.interrupts import held_back
+from agentbox.host.engines.sudo_user import make_folder
+
+_WAIT_SECONDS = 20.0
+_POLL_SECONDS = 0.1
+_ATTEMPTS = 2
+_TAIL = 20
+_NOTE = "dockerd.json"  # pid and start time of the daemon that we started
+_PID_FILE = Path("/var/run/docker.pid")
+
+
+def installed() -> bool:
+    """True when this machine has the daemon; a client alone does not count."""
+    return shutil.which("dockerd") is not None or Path("/usr/sbin/dockerd").exists()
+
+
+def start(folder: Path) -> None:
+    """Starts dockerd and waits for its socket. Raises AgentboxError (exit 6 with its last log lines, exit 3 if not root)."""
+    if Path("/run/systemd/system").exists():
+        _start_service()
+        return
+    if os.geteuid() != 0:
+        raise AgentboxError(
+            "cannot start the container engine: dockerd needs root",
+            "Run this command with sudo, or start dockerd, or use --engine process.",
+            exit_code=ExitCode.PREREQUISITE,
+        )
+    log = folder / "dockerd.log"
+    deadline = time.monotonic() + _WAIT_SECONDS
+    for attempt in range(1, _ATTEMPTS + 1):
+        process = _spawn(folder, log)
+        while time.monotonic() < deadline and (process.poll() is None or _another_runs()):
+            if answers():
+                if process.poll() is not None:  # somebody else's came up meanwhile, and ours gave way
+                    (folder / _NOTE).unlink()
+                return
+            time.sleep(_POLL_SECONDS)
+        if process.poll() is None:
+            break
+        deadline += _WAIT_SECONDS / attempt  # after a killed daemon its containerd makes the first attempt fail
+    ended = (
+        f"it ended with code {process.poll()}" if process.poll() is not None else f"not within {_WAIT_SECONDS:.0f} s"
+    )
+    tail = "".join(f"\n  | {line}" for line in log.read_text(errors="replace").splitlines()[-_TAIL:])
+    raise AgentboxError(
+        f"cannot start the container engine: dockerd does not answer, {ended}{tail}",
+        f"The whole log is {log}. Mend what it names, or use --engine process.",
+        exit_code=ExitCode.ENGINE,
+    )
+
+
+def _spawn(folder: Path, log: Path) -> subprocess.Popen[bytes]:
+    """Starts dockerd detached and notes that it is ours."""
+    _forget_dead_daemon()
+    with told(f"write {log}"):
+        make_folder(folder)
+        with log.open("ab") as stream, held_back():  # a daemon without a note would be nobody's
+            process = subprocess.Popen(
+                [shutil.which("dockerd") or "/usr/sbin/dockerd"],
+                stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True, cwd="/",
+                preexec_fn=mount_namespace.preparation(),
+            )  # fmt: skip
+            ours = {"pid": process.pid, "start_ticks": start_ticks(process.pid)}
+            write_atomically(folder / _NOTE, json.dumps(ours))
+    return process
+
+
+def stop(folder: Path) -> bool:
+    """Stops a daemon that `start` started; False when there is none of ours."""
+    note = folder / _NOTE
+    try:
+        known = json.loads(note.read_text())
+        pid, ticks = int(known["pid"]), int(known["start_ticks"])
+    except FileNotFoundError:
+        return False
+    except (ValueError, TypeError, KeyError):
+        note.unlink()
+        return False
+    if start_ticks(pid) != ticks:
+        note.unlink()
+        return False
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while start_ticks(pid) == ticks:
+        if time.monotonic() > deadline:
+            raise AgentboxError(
+                f"cannot stop dockerd (pid {pid}): it did not end in {_WAIT_SECONDS:.0f} s",
+                f"See {folder / 'dockerd.log'}.",
+                exit_code=ExitCode.ENGINE,
+            )
+        time.sleep(_POLL_SECONDS)
+    note.unlink()
+    return True
+
+
+def _another_runs() -> bool:
+    """True while a dockerd of this machine runs, to judge by the file that it keeps its pid in."""
+    try:
+        pid = int(_PID_FILE.read_text())
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "dockerd" and start_ticks(pid) > 0
+    except (OSError, ValueError):
+        return False
+
+
+def _forget_dead_daemon() -> None:
+    """Removes the pid file of a daemon that was killed: dockerd refuses to start while any process has that pid."""
+    if _PID_FILE.exists() and not _another_runs():
+        _PID_FILE.unlink()
+
+
+def start_ticks(pid: int) -> int:
+    """The kernel's start time of a process, which with the pid names it for ever; 0 when it is gone or a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return 0 if fields[0] == "Z" else int(fields[19])
+
+
+def _start_service() -> None:
+    if not succeeds(["systemctl", "start", "docker"], timeout=60) or not answers():
+        raise AgentboxError(
+            "cannot start the container engine: `systemctl start docker` failed",
+            "See `journalctl -u docker`; as an ordinary user, use sudo.",
+            exit_code=ExitCode.ENGINE,
+        )

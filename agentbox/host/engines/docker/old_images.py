@@ -1,0 +1,55 @@
+"""Images of builds that fell out of the record: removed where they are ours and nothing uses them."""
+
+from __future__ import annotations
+
+import json
+
+from agentbox.core.errors import AgentboxError
+from agentbox.host.engines.command import succeeds
+from agentbox.host.engines.docker.docker_cli import docker
+from agentbox.host.engines.state import BoxState, BuildStamp
+
+PLAN_LABEL = "org.agentbox.plan-digest"
+_DOING = "remove old images"
+
+
+def remove_old_images(state: BoxState) -> list[str]:
+    """Removes the images of this box's builds beyond the last few. Returns the ids that are gone by this call.
+
+    Kept are those that a last build of any box of this user names, that a container uses, running or not, and whatever
+    is not labelled as built from the plan that the record names. What is kept stays in the record, for the next time.
+    """
+    named = {stamp.image_id for stamp in state.builds()}
+    named |= {stamp.image_id for other in state.neighbours() for stamp in other.builds()}
+    removed, left = [], []
+    for stamp in state.fallen_builds():
+        if stamp.image_id in named or not _is_there(stamp):
+            continue
+        if _removed(stamp):
+            removed.append(stamp.image_id)
+        else:
+            left.append(stamp)
+    state.keep_fallen(left)
+    return removed
+
+
+def _is_there(stamp: BuildStamp) -> bool:
+    return succeeds(["docker", "image", "inspect", stamp.image_id])
+
+
+def _removed(stamp: BuildStamp) -> bool:
+    """Without force: the daemon itself refuses an image that a container has, or that somebody gave a second name."""
+    if _plan_of(stamp.image_id) != stamp.plan_digest:
+        return False
+    if docker(["ps", "--all", "--quiet", "--filter", f"ancestor={stamp.image_id}"], doing=_DOING).split():
+        return False
+    try:
+        docker(["image", "rm", stamp.image_id], doing=_DOING)
+    except AgentboxError:
+        return False
+    return True
+
+
+def _plan_of(image_id: str) -> str:
+    labels = json.loads(docker(["image", "inspect", "--format", "{{json .Config.Labels}}", image_id], doing=_DOING))
+    return str((labels or {}).get(PLAN_LABEL, ""))

@@ -1,0 +1,61 @@
+"""Becoming the box's user for good: a control plane never runs as root."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from agentbox.core.errors import AgentboxError, ExitCode
+
+BOX_UID = 1000
+_PR_SET_NO_NEW_PRIVS = 38  # linux/prctl.h
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
+_CAP_LAST = Path("/proc/sys/kernel/cap_last_cap")
+
+
+def become_box_user() -> None:
+    """Runs in the child before exec. As root: no groups, uid and gid 1000, empty bounding set; then no-new-privs.
+
+    Raises OSError for a step that the kernel refuses: nothing is executed with a right that was to be gone.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if os.geteuid() == 0:
+        for capability in range(int(_CAP_LAST.read_text()) + 1):
+            if libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 and _bounds(libc, capability):
+                raise OSError(ctypes.get_errno(), "prctl(PR_CAPBSET_DROP)")
+        os.setgroups([])
+        os.setresgid(BOX_UID, BOX_UID, BOX_UID)
+        os.setresuid(BOX_UID, BOX_UID, BOX_UID)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_NO_NEW_PRIVS)")
+
+
+def _bounds(libc: ctypes.CDLL, capability: int) -> bool:
+    """Whether the capability is in the bounding set of this process."""
+    return bool(libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) != 0)
+
+
+def require_readable(places: Iterable[Path]) -> None:
+    """Checks that uid 1000 can reach every place. Raises AgentboxError (exit 3) naming each that it cannot."""
+    closed = [f"{place} ({blocker})" for place in places if (blocker := _blocker(place))]
+    if closed:
+        raise AgentboxError(
+            "cannot run a box as processes of uid 1000: it cannot read " + ", ".join(closed),
+            "Move the checkout to a folder that everybody can enter (such as /srv), or start agentbox as an ordinary user.",
+            exit_code=ExitCode.PREREQUISITE,
+        )
+
+
+def _blocker(place: Path) -> str:
+    """The first folder on the way that uid 1000 may not enter, or "" when there is none."""
+    for step in reversed([place, *place.parents]):
+        found = step.stat()
+        needed = stat.S_IXOTH | (stat.S_IROTH if step == place else 0)
+        if found.st_uid == BOX_UID:
+            needed <<= 6
+        if found.st_mode & needed != needed:
+            return f"closed at {step}"
+    return ""

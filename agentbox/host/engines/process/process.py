@@ -1,0 +1,248 @@
+"""The process engine: the same boot below a prefix on the plain host, for development and machines without an engine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from agentbox.box.supervision.protections import PROCESS_ENGINE_LACKS
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.files.atomic_text import told, write_in_place
+from agentbox.core.paths import CHECKOUT, PREFIX_VARIABLE, Paths, environment
+from agentbox.host.engines.base import Running, Start
+from agentbox.host.engines.docker.compose import same_secrets
+from agentbox.host.engines.docker.daemon import start_ticks
+from agentbox.host.engines.interrupts import held_back
+from agentbox.host.engines.places import process_root
+from agentbox.host.engines.process.identity import BOX_UID, become_box_user, require_readable
+from agentbox.host.engines.process.members import end, leader, members
+from agentbox.host.engines.state import BoxRecord, BoxState
+from agentbox.plan.names import HOME
+
+_INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE")
+_POLL_SECONDS = 0.05
+_KILL_SECONDS = 5.0
+
+
+class Process:
+    """A box as processes of this host, below `root`, as uid 1000 when root starts it, else as the caller."""
+
+    name = "process"
+    protections_absent: tuple[str, ...] = PROCESS_ENGINE_LACKS
+
+    def root(self, start: Start) -> Path:
+        """Where the box lives: its state folder, or a folder that uid 1000 can reach when root starts it."""
+        return process_root(start.plan.name, start.state)
+
+    def check(self, start: Start) -> None:
+        """Raises AgentboxError: exit 7 for a port that is taken, 3 for limits and for places that uid 1000 cannot read."""
+        from agentbox.host.engines import hostlimits, ports  # for the start alone
+
+        if os.geteuid() == 0:
+            require_readable([CHECKOUT, Path(sys.prefix), Path(sys.executable).resolve()])
+        hostlimits.check(start.plan, hostlimits.of_this_process())
+        mine = set(members(self.root(start)))
+        rows = ports.on_host(start.plan)
+        ours = {row.port for row in rows if mine.intersection(ports.listeners(row.port))}
+        ports.refuse_taken(rows, ours, container_at=ports.docker_publishes)
+
+    def start(self, start: Start) -> BoxRecord:
+        """Ends what is left of an earlier start, lays the box's files below its root, and boots."""
+        root = self.root(start)
+        if running := leader(root):
+            self._stop(running, root, start.plan.resources.stop_seconds)
+        end(root, _KILL_SECONDS)
+        paths = Paths(root)
+        with told(f"lay out the box below {root}"):
+            lay_out(paths, start)
+            with held_back():  # a process without a record would be nobody's
+                return self.record_of(start, boot(paths, start).pid)
+
+    def refresh(self, start: Start, record: BoxRecord) -> BoxRecord:
+        """Whatever changed, the boot runs again over all of it."""
+        return self.start(start)
+
+    def rewrite(self, start: Start, record: BoxRecord) -> BoxRecord:
+        """Only the manifest that the box has mounted."""
+        write_in_place(Paths(Path(record.root)).manifest, start.manifest)
+        return self.record_of(start, record.pid)
+
+    def record_of(self, start: Start, pid: int) -> BoxRecord:
+        """What `start` is remembered as."""
+        return BoxRecord(
+            engine=self.name, name=start.plan.name, api_url=start.api_url, plan_digest=start.plan.digest,
+            strict=start.strict, hooks=dict(start.hooks), test_hooks=start.plan.test_hooks, root=str(self.root(start)), project=str(start.project or ""), pid=pid,
+            start_ticks=start_ticks(pid), apply=dict(start.plan.apply), made_of=start.made_of,
+        )  # fmt: skip
+
+    def same_secrets(self, start: Start) -> bool:
+        return same_secrets(start, Paths(self.root(start)).mounted_secrets)
+
+    def find(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
+        """A box of ours that runs though its record is lost."""
+        root = process_root(name, state)
+        if not members(root):
+            return None
+        pid = leader(root) or 0
+        return BoxRecord(
+            engine=self.name, name=name, api_url=api_url, root=str(root), pid=pid, start_ticks=start_ticks(pid),
+            settled=False,
+        )  # fmt: skip
+
+    def inspect(self, record: BoxRecord) -> Running:
+        alive = record.pid > 0 and start_ticks(record.pid) == record.start_ticks
+        return Running("running" if alive else "exited" if Path(record.root).exists() else "absent", None)
+
+    def stop(self, record: BoxRecord, seconds: int) -> None:
+        root = Path(record.root)
+        if self.inspect(record).state == "running" and record.pid in members(root):
+            self._stop(record.pid, root, seconds)
+
+    def _stop(self, pid: int, root: Path, seconds: int) -> None:
+        ticks = start_ticks(pid)
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + seconds
+        while start_ticks(pid) == ticks and time.monotonic() < deadline:
+            _reap(pid)
+            time.sleep(_POLL_SECONDS)
+        end(root, _KILL_SECONDS)
+        _reap(pid)
+
+    def restart(self, record: BoxRecord, seconds: int) -> None:
+        raise AgentboxError(
+            "cannot restart a process-engine box in place",
+            "Run ./agentbox.sh up: it boots the box again.",
+            exit_code=ExitCode.ENGINE,
+        )
+
+    def remove(self, record: BoxRecord, *, volumes: bool) -> None:
+        """Also ends what a killed supervisord left behind."""
+        root = Path(record.root)
+        end(root, _KILL_SECONDS)
+        if volumes:
+            shutil.rmtree(root, ignore_errors=False)
+            return
+        for part in ("run", "tmp", "opt", "etc"):
+            shutil.rmtree(root / part, ignore_errors=True)
+
+    def leftover(self, name: str, state: BoxState) -> BoxRecord | None:
+        """What a box that is down has stored, to be removed by `remove`; None when there is nothing."""
+        root = process_root(name, state)
+        return BoxRecord(engine=self.name, name=name, api_url="", root=str(root)) if root.exists() else None
+
+    def logs(self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None) -> Iterator[str]:
+        from agentbox.host.engines.process.logfile import (
+            lines_of,
+        )  # renderers take long to import, and few commands need one
+        from agentbox.plan.supervisord_files import boot_log
+
+        return lines_of(boot_log(Paths(Path(record.root))), follow=follow, lines=lines)
+
+    def execute(self, record: BoxRecord, argv: Sequence[str], *, terminal: bool) -> int:
+        paths = Paths(Path(record.root))
+        return subprocess.run(
+            argv, cwd=paths.workspace, env=_environment(paths), preexec_fn=become_box_user, check=False
+        ).returncode
+
+    def read(self, record: BoxRecord, box_path: str) -> bytes:
+        return Paths(Path(record.root)).at(box_path).read_bytes()
+
+
+def lay_out(paths: Paths, start: Start) -> None:
+    """Writes the files that the image would hold, and the folders that mounts would be; owned by the box's user."""
+    from agentbox.plan.render.files import config_layer
+    from agentbox.plan.render.supervisord import supervisord
+
+    for folder in (paths.share, paths.run, paths.mounted_secrets, paths.state, paths.logs / "supervisor", paths.tmp):
+        folder.mkdir(parents=True, exist_ok=True)
+    _workspace(paths.workspace, start.project)
+    lock = (CHECKOUT / "agentbox.lock").read_bytes()
+    if paths.skills.exists():
+        shutil.rmtree(paths.skills)  # a skill that is no longer selected
+    files = {
+        paths.at(name): text for name, text in config_layer(start.plan, manifest=start.manifest, lock=lock).items()
+    }
+    files |= {paths.manifest: start.manifest, paths.supervisord_conf: supervisord(start.plan, paths).encode()}
+    for target, content in files.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+    paths.venv.unlink(missing_ok=True)  # another checkout may have started the box of this name before
+    paths.venv.symlink_to(sys.prefix)
+    for name in start.plan.secrets:
+        secret = paths.mounted_secrets / name
+        secret.unlink(missing_ok=True)  # 0400: its owner may not open it to write
+        secret.write_text(start.secrets.get(name, ""))
+        secret.chmod(0o400)
+    if os.geteuid() == 0:
+        _give(paths.prefix)
+
+
+def _workspace(workspace: Path, project: Path | None) -> None:
+    """A link to the project; what the box's own workspace holds waits beside it until it is wanted again."""
+    own = workspace.with_name(f"{workspace.name}.own")
+    if workspace.is_symlink():
+        workspace.unlink()
+    if project is None:
+        if own.exists() and not workspace.exists():
+            own.rename(workspace)
+        workspace.mkdir(exist_ok=True)
+        return
+    if workspace.exists():
+        workspace.rename(own)
+    workspace.symlink_to(project)
+
+
+def _give(root: Path) -> None:
+    for folder, _names, files in os.walk(root):
+        for path in (folder, *(os.path.join(folder, name) for name in files)):  # noqa: PTH118  (os.walk gives strings)
+            os.lchown(path, BOX_UID, BOX_UID)
+
+
+def boot(paths: Paths, start: Start) -> subprocess.Popen[bytes]:
+    """Starts the boot over what lies below the prefix, in a session of its own, as the box's user."""
+    from agentbox.box.supervision.boot_log import earlier
+    from agentbox.plan.supervisord_files import boot_log
+
+    earlier(boot_log(paths)).unlink(missing_ok=True)
+    descriptor = os.open(boot_log(paths), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+    if os.geteuid() == 0:
+        os.fchown(descriptor, BOX_UID, BOX_UID)
+    with os.fdopen(descriptor, "wb") as stream:
+        return subprocess.Popen(
+            [str(paths.python), "-I", "-m", "agentbox.box.boot"],
+            cwd=paths.prefix, env=boot_environment(paths, start), stdin=subprocess.DEVNULL, stdout=stream, stderr=stream,
+            start_new_session=True, preexec_fn=become_box_user,
+        )  # fmt: skip
+
+
+def boot_environment(paths: Paths, start: Start) -> dict[str, str]:
+    """What the boot is given: the plan's data, and of the operator's environment what the plan passes through."""
+    passed = {name: value for name, value in environment().items() if name in start.plan.passed}
+    strict = "1" if start.strict else "0"
+    given = {
+        **start.plan.environment,
+        **start.hooks,
+        "AGENTBOX_PLAN_DIGEST": start.plan.digest,
+        "AGENTBOX_STRICT": strict,
+    }
+    return {**passed, **_environment(paths), **given}
+
+
+def _environment(paths: Paths) -> dict[str, str]:
+    here = environment()
+    kept = {name: here[name] for name in _INHERITED if name in here}
+    return kept | {PREFIX_VARIABLE: str(paths.prefix), "HOME": str(paths.at(HOME)), "TMPDIR": str(paths.tmp)}
+
+
+def _reap(pid: int) -> None:
+    """Collects the box when it is a child of this very call (`up` that was interrupted)."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return

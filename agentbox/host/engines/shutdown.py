@@ -1,0 +1,35 @@
+"""How a box ended: clean, when its last words say that everything was flushed and closed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentbox.host.engines.base import Engine
+from agentbox.host.engines.state import BoxRecord
+from agentbox.host.engines.waiting import boot_lines, boots_of
+
+
+@dataclass(frozen=True)
+class Shutdown:
+    """`tasks`: ids of those that ran, and ended with the box."""
+
+    clean: bool
+    seconds: float = 0.0
+    tasks: tuple[str, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        """`clean, drained in 1.2 s, ended no task` or `unclean`."""
+        if not self.clean:
+            return "unclean"
+        ended = f"ended {', '.join(self.tasks)}" if self.tasks else "ended no task"
+        return f"clean, drained in {self.seconds:.1f} s, {ended}"
+
+
+def last_shutdown(engine: Engine, record: BoxRecord) -> Shutdown:
+    """Read from what the box logged of its last boot."""
+    for event in boots_of(boot_lines(engine, record))[0]:
+        if event["event"] == "ShutdownCompleted":
+            tasks = tuple(map(str, event.get("tasks_ended", ())))
+            return Shutdown(True, float(event.get("drained_ms", 0)) / 1000, tasks)
+    return Shutdown(False)

@@ -1,0 +1,245 @@
+"""What the operator's machine remembers of one box: its folder, its record, its lock. Never inside the source tree."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.files.atomic_text import told, write_atomically
+from agentbox.host.engines.sudo_user import hand_over, make_folder
+
+T = TypeVar("T")
+_TOKEN = re.compile(rb"[!-~]+")
+KEPT_BUILDS = 5  # images and records that `up` leaves, to go back to
+_GRANTED, _BUILDS = "granted", "builds.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxRecord:
+    """How the box was last started. `image_id` is "" under the process engine.
+
+    `settled` is False from the moment that a change begins until it has been made: what runs then is not known.
+    """
+
+    engine: str
+    name: str
+    api_url: str
+    image_ref: str = ""
+    image_id: str = ""
+    pulled: bool = False
+    plan_digest: str = ""
+    manifest: str = ""  # path of the manifest on this host
+    project: str = ""  # folder mounted as the workspace, "" = the volume
+    strict: bool = False
+    test_hooks: bool = False
+    hooks: Mapping[str, str] = field(default_factory=dict)
+    folder: str = ""  # compose folder of a container
+    root: str = ""  # prefix of a process-engine box
+    pid: int = 0
+    start_ticks: int = 0
+    apply: Mapping[str, str] = field(default_factory=dict)  # `Plan.apply` of what runs
+    made_of: str = ""  # digest of everything else that a container, or a process box, is made of
+    settled: bool = True
+
+    @property
+    def local_id(self) -> str:
+        """What names the image to the engine: its id, "" where its reference does, as of a pulled one."""
+        return "" if self.pulled else self.image_id
+
+
+@dataclass(frozen=True)
+class BuildStamp:
+    """Which inputs the loaded image was made of, so that an unchanged `up` builds nothing."""
+
+    key: str
+    image_id: str
+    manifest_digest: str
+    tag: str
+    plan_digest: str
+    pulled: bool = False  # from a registry, so the engine knows it by `reference`
+
+    @property
+    def reference(self) -> str:
+        """`tag@sha256:<manifest digest>`, as compose names the image."""
+        return f"{self.tag}@{self.manifest_digest}"
+
+
+@dataclass(frozen=True)
+class _Builds:
+    builds: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class BoxState:
+    """The state folder of a box, 0700: `record.json`, `builds.json`, `compose/`, `secrets/`, `token`, `up.lock`."""
+
+    folder: Path
+
+    @property
+    def compose_dir(self) -> Path:
+        return self.folder / "compose"
+
+    @property
+    def secrets_dir(self) -> Path:
+        """What `secrets set` kept; the box has copies of its own."""
+        return self.folder / "secrets"
+
+    @property
+    def record_file(self) -> Path:
+        return self.folder / "record.json"
+
+    @property
+    def token_file(self) -> Path:
+        return self.folder / "token"
+
+    def make(self) -> None:
+        """Creates the folder, owned by the caller (under sudo: the calling user). Raises AgentboxError (exit 3)."""
+        with told(f"make the state folder {self.folder}"):
+            make_folder(self.folder)
+
+    @contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Holds the box for one changing command at a time; the kernel lets go of it however that command ends.
+
+        Raises AgentboxError: exit 7 when another holds it, exit 3 when the folder cannot be written.
+        """
+        self.make()
+        path = self.folder / "up.lock"
+        with told(f"lock the box {self.folder.name} by {path}"):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "r+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = lock.read().strip()
+                raise AgentboxError(
+                    f"cannot change the box {self.folder.name}: another agentbox command is at it (pid {holder or 'unknown'})",
+                    "Wait until it ends, or stop it.",
+                    exit_code=ExitCode.BUSY,
+                ) from None
+            try:
+                with told(f"lock the box {self.folder.name} by {path}"):
+                    os.pwrite(descriptor, f"{os.getpid():<10}\n".encode(), 0)
+                yield
+            finally:
+                hand_over(self.folder)
+
+    def record(self) -> BoxRecord | None:
+        """The record of the last start, or None. A damaged one counts as none: `up` writes it anew."""
+        return _read(self.record_file, BoxRecord)
+
+    def running_record(self) -> BoxRecord:
+        """The record, or AgentboxError (exit 8) when this box was never started or is down."""
+        record = self.record()
+        if record is None:
+            raise AgentboxError(
+                f"cannot reach the box {self.folder.name}: it is not running",
+                "Start it: ./agentbox.sh up",
+                exit_code=ExitCode.NOT_RUNNING,
+            )
+        return record
+
+    def remember(self, record: BoxRecord) -> None:
+        write_atomically(self.record_file, json.dumps(asdict(record), indent=2) + "\n")
+
+    def forget(self) -> None:
+        for path in (self.record_file, self.token_file):
+            path.unlink(missing_ok=True)
+
+    def granted(self) -> list[Path]:
+        """Folders of the operator's whose access list `up --project` changed."""
+        with told(f"read {self.folder / _GRANTED}"):
+            found = self.folder / _GRANTED
+            return [Path(line) for line in found.read_text().splitlines()] if found.exists() else []
+
+    def remember_grants(self, folders: Iterable[Path]) -> None:
+        write_atomically(self.folder / _GRANTED, "".join(f"{folder}\n" for folder in sorted(set(folders))))
+
+    def build_stamp(self) -> BuildStamp | None:
+        """The last build, None before the first."""
+        return next(iter(self.builds()), None)
+
+    def builds(self) -> list[BuildStamp]:
+        """The last builds, newest first, KEPT_BUILDS at most; their images stay."""
+        return self._all_builds()[:KEPT_BUILDS]
+
+    def fallen_builds(self) -> list[BuildStamp]:
+        """Builds before those, whose images may still be there."""
+        return self._all_builds()[KEPT_BUILDS:]
+
+    def remember_build(self, stamp: BuildStamp) -> None:
+        """`stamp` is the last build now; one of the same image is not kept twice."""
+        self._write_builds([stamp, *(one for one in self._all_builds() if one.image_id != stamp.image_id)])
+
+    def keep_fallen(self, stamps: Iterable[BuildStamp]) -> None:
+        """From now on `fallen_builds` gives these."""
+        self._write_builds([*self.builds(), *stamps])
+
+    def neighbours(self) -> list[BoxState]:
+        """The other boxes of this user on this host."""
+        return [BoxState(one) for one in sorted(self.folder.parent.iterdir()) if one.is_dir() and one != self.folder]
+
+    def _all_builds(self) -> list[BuildStamp]:
+        record = _read(self.folder / _BUILDS, _Builds)
+        rows = record.builds if record is not None else []
+        return [stamp for row in rows if (stamp := _typed_record(BuildStamp, row)) is not None]
+
+    def _write_builds(self, stamps: Iterable[BuildStamp]) -> None:
+        rows = [asdict(stamp) for stamp in stamps]
+        write_atomically(self.folder / _BUILDS, json.dumps({"builds": rows}, indent=2) + "\n")
+
+    def token(self) -> str:
+        """The admin token of the running box. Raises AgentboxError (exit 8) when `up` has not read one yet."""
+        token = self.kept_token()
+        if not token:
+            raise AgentboxError(
+                f"cannot authenticate to the box {self.folder.name}: there is no token in {self.token_file}",
+                "Run ./agentbox.sh up: it reads the token from the box.",
+                exit_code=ExitCode.NOT_RUNNING,
+            )
+        return token
+
+    def keep_token(self, token: str) -> None:
+        if token != self.kept_token():
+            write_atomically(self.token_file, token + "\n")
+
+    def kept_token(self) -> str:
+        """The same, "" when none is kept; a damaged one counts as none, for it can be read from the box."""
+        with told(f"read {self.token_file}"):
+            found = self.token_file.read_bytes().strip() if self.token_file.exists() else b""
+        return found.decode("ascii") if _TOKEN.fullmatch(found) else ""
+
+
+def _read(path: Path, kind: type[T]) -> T | None:
+    try:
+        with told(f"read {path}"):
+            if not path.exists():
+                return None
+            document = json.loads(path.read_bytes())
+    except ValueError:
+        return None
+    return _typed_record(kind, document)
+
+
+def _typed_record(kind: type[T], document: Any) -> T | None:
+    """The record that a document holds; None when it holds something else."""
+    try:
+        found = kind(**document)
+    except TypeError:
+        return None
+    return found if all(_typed(found, item) for item in fields(found)) else None  # type: ignore[arg-type]
+
+
+def _typed(record: object, item: Field[object]) -> bool:
+    """True when a field holds what its default would be: text where it has none."""
+    if item.default_factory is not MISSING:
+        return isinstance(getattr(record, item.name), type(item.default_factory()))
+    return isinstance(getattr(record, item.name), str if item.default is MISSING else type(item.default))

@@ -1,0 +1,132 @@
+"""TeX Live's system files: file lists, hyphenation, font maps, formats (what tex-common's triggers make on Debian).
+
+The forms are those of mktexlsr(1), updmap(1) and fmtutil(1). Formats of the engines tex and pdftex only: those of Lua
+engines differ from run to run, so they could not be built again equal.
+"""
+
+import itertools
+import shlex
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from agentbox.core.errors import AgentboxError
+from agentbox.host.image.made.root import Root
+
+_DIST, _DEBIAN, _VAR = "usr/share/texlive/texmf-dist", "usr/share/texmf", "var/lib/texmf"
+_SETTINGS = "var/lib/tex-common"
+_CONFIG = "tex/generic/config"
+_ENGINES = ("pdftex", "tex")
+_LISTS: Final = ((_DIST, "ls-R-TEXLIVEDIST"), (_DEBIAN, "ls-R-TEXMFMAIN"))  # Debian's links lead there
+_LANGUAGES: Final = (
+    ("language.us", "language.dat"),
+    ("language.us.def", "language.def"),
+    ("language.us.lua", "language.dat.lua"),
+)
+_MAPS = ("fonts/map/pdftex/updmap/pdftex.map", "fonts/map/dvips/updmap/psfonts.map")
+_URW = "ps2pk35.map"  # updmap's LW35 = URWkb: the 35 standard fonts under the names of their free twins
+
+_ENVIRONMENT: Final = {
+    # A format holds its date; this is that of every file of the image.
+    "SOURCE_DATE_EPOCH": "1",
+    "FORCE_SOURCE_DATE": "1",
+    "TEXMFCNF": f"{_DIST}/web2c",
+    "TEXMFROOT": "usr/share/texlive",
+    "TEXMFDEBIAN": _DEBIAN,
+    # Without !!, which would have only file lists searched.
+    "TEXMF": f"{{made,$TEXMFDEBIAN,{_DIST}}}",
+    "TEXMFDBS": "",
+    "TEXMFSYSVAR": "made",
+    "TEXMFVAR": "made",
+    "TEXMFCONFIG": "made",
+    "TEXMFHOME": "made",
+    "TEXMFLOCAL": "made",
+    "TEXMFDOTDIR": ".",
+}
+
+
+def make(root: Root, out: Path) -> None:
+    """Writes `/var/lib/texmf` below `out`. Raises AgentboxError naming a file that no package has or a format that
+    cannot be made."""
+    var = out / _VAR
+    for source, name in _LANGUAGES:
+        _write(var / _CONFIG / name, root.text(f"{_DIST}/{_CONFIG}/{source}"))
+    fonts = _font_map(root)
+    for name in _MAPS:
+        _write(var / name, fonts)
+    _write(var / "updmap.cfg-TEXLIVEDIST", _settings(root, "fontmap-cfg"))
+    _write(var / "fmtutil.cnf-TEXLIVEDIST", _settings(root, "fmtutil-cnf"))
+    for name in ("updmap.cfg-DEBIAN", "fmtutil.cnf-DEBIAN"):
+        _write(var / name, "# No package of Debian's own adds to this.\n")
+    _make_formats(root, var)
+    for folder, name in _LISTS:
+        _write(var / name, _listing(root.files(folder)))
+    _write(
+        var / "ls-R", _listing(sorted(path.relative_to(var).as_posix() for path in var.rglob("*") if path.is_file()))
+    )
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def _settings(root: Root, kind: str) -> str:
+    """What every package says, one after another. Raises AgentboxError when none says anything."""
+    folder = f"{_SETTINGS}/{kind}"
+    found = [root.text(f"{folder}/{name}") for name in root.files(folder)]
+    if not found:
+        raise AgentboxError(f"cannot set up TeX Live: /{folder} is empty", "Name texlive-latex-base in the feature.")
+    return "".join(found)
+
+
+def _font_map(root: Root) -> str:
+    """All fonts that the packages switch on, one line each (`Map NAME`, `MixedMap NAME`)."""
+    rows = (line.split() for line in _settings(root, "fontmap-cfg").splitlines())
+    chosen = [row[1] for row in rows if row and row[0] in ("Map", "MixedMap")]
+    where = {path.rpartition("/")[2]: path for path in _map_files(root)}
+    lines: list[str] = []
+    for name in (_URW, *sorted(chosen)):
+        if name not in where:
+            raise AgentboxError(f"cannot set up TeX Live: no package has the font map {name}")
+        lines += [f"% {name}", *_fonts(root.text(where[name]))]
+    return "\n".join(lines) + "\n"
+
+
+def _map_files(root: Root) -> Iterator[str]:
+    for folder in (f"{_DEBIAN}/fonts/map", f"{_DIST}/fonts/map"):
+        yield from (f"{folder}/{path}" for path in root.files(folder))
+
+
+def _fonts(text: str) -> list[str]:
+    """The lines of a map without comments, which begin with one of `%*;#`."""
+    return sorted(
+        " ".join(line.split()) for line in text.splitlines() if line.strip() and line.strip()[0] not in "%*;#"
+    )
+
+
+def _make_formats(root: Root, var: Path) -> None:
+    shutil.copytree(var, root.folder / "made")
+    for name, engine, arguments in _formats(_settings(root, "fmtutil-cnf")):
+        root.run(f"usr/bin/{engine}", ["-ini", f"-jobname={name}", f"-progname={name}", *arguments], _ENVIRONMENT)
+        place = var / "web2c" / engine / f"{name}.fmt"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(root.folder / f"{name}.fmt", place)
+
+
+def _formats(text: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Rows `name engine patterns arguments…` (fmtutil.cnf(5)) of the engines that can be built again equal."""
+    for line in text.splitlines():
+        words = shlex.split(line, comments=True)
+        if len(words) > 3 and words[1] in _ENGINES:
+            yield words[0], words[1], words[3:]
+
+
+def _listing(paths: Iterable[str]) -> str:
+    """An ls-R of these files in mktexlsr's form: each folder with its names."""
+    blocks = ["% ls-R -- filename database for kpathsea; do not change this line.\n"]
+    split = sorted(path.rpartition("/")[::2] for path in paths)
+    for folder, rows in itertools.groupby(split, key=lambda row: row[0]):
+        blocks.append("\n".join([f"./{folder}:", *(name for _, name in rows)]) + "\n")
+    return "\n".join(blocks)

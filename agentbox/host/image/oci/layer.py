@@ -1,0 +1,106 @@
+"""A layer: the tar of a tree, compressed. `python -m agentbox.host.image.oci.layer TREE LIST OUT`.
+
+Equal files with equal owner and mode are stored once; the others are hard links to the first.
+
+OUT becomes a folder of `layer.tar.gz` and `layer.json`: `digest` and `size` of the compressed bytes, `diff_id` of the
+tar, both as `sha256:<hex>`.
+"""
+
+import hashlib
+import io
+import sys
+import tarfile
+import zlib
+from pathlib import Path
+from typing import BinaryIO
+
+from agentbox.core.canonical import canonical_json
+from agentbox.host.image.tree.entry import Entry, read_entries, sort_key
+
+_LEVEL = 6
+_GZIP = 31  # wbits of zlib: a gzip header with time 0 and no name
+_MTIME = 1
+_BLOCK = 1 << 20
+_LINKED_FROM = 4096  # bytes: one block of most file systems; below it a link saves nothing
+
+
+class Packed(io.RawIOBase):
+    """A sink that compresses, and digests both sides of it."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._zip = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+        self.plain, self.packed = hashlib.sha256(), hashlib.sha256()
+        self.length, self.size = 0, 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.length
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]  # tarfile gives bytes
+        self.plain.update(data)
+        self.length += len(data)
+        self._emit(self._zip.compress(data))
+        return len(data)
+
+    def finish(self) -> None:
+        """Writes what compression still holds."""
+        self._emit(self._zip.flush())
+
+    def _emit(self, data: bytes) -> None:
+        self.packed.update(data)
+        self.size += len(data)
+        self._out.write(data)
+
+
+def write_layer(entries: list[Entry], root: Path, out: BinaryIO) -> dict[str, object]:
+    """Packs the entries in order of their bytes. Returns the descriptor."""
+    sink = Packed(out)
+    with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT, bufsize=_BLOCK) as tar:
+        stored: dict[tuple[object, ...], str] = {}
+        for entry in sorted(entries, key=sort_key):
+            _add(tar, entry, root, _first_equal(stored, entry))
+    sink.finish()
+    return {
+        "digest": f"sha256:{sink.packed.hexdigest()}",
+        "diff_id": f"sha256:{sink.plain.hexdigest()}",
+        "size": sink.size,
+    }
+
+
+def _first_equal(stored: dict[tuple[object, ...], str], entry: Entry) -> str:
+    """The path of the file that this one may be a hard link to; its own path where it is the first."""
+    if entry.type != "file" or entry.size < _LINKED_FROM:
+        return entry.path
+    return stored.setdefault((entry.sha256, entry.mode, entry.uid, entry.gid), entry.path)
+
+
+def _add(tar: tarfile.TarFile, entry: Entry, root: Path, first: str) -> None:
+    info = tarfile.TarInfo(entry.path)
+    info.mode, info.uid, info.gid, info.mtime = entry.mode, entry.uid, entry.gid, _MTIME
+    if first != entry.path:
+        info.type, info.linkname = tarfile.LNKTYPE, first
+        tar.addfile(info)
+        return
+    if entry.type == "file":
+        info.size = entry.size
+        with (root / entry.path).open("rb") as stream:
+            tar.addfile(info, stream)
+        return
+    info.type = tarfile.DIRTYPE if entry.type == "dir" else tarfile.SYMTYPE
+    info.linkname = entry.target
+    tar.addfile(info)
+
+
+def main(tree: str, listed: str, out: str) -> None:
+    folder = Path(out)
+    folder.mkdir()
+    with (folder / "layer.tar.gz").open("wb") as stream:
+        found = write_layer(read_entries(Path(listed)), Path(tree), stream)
+    (folder / "layer.json").write_bytes(canonical_json(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

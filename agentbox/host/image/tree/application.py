@@ -1,0 +1,99 @@
+"""The package itself into the tree: modules, data, entry points and the metadata that an installer would write."""
+
+import ast
+import base64
+import tomllib
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from agentbox.core.errors import AgentboxError
+from agentbox.host.image.tree.assemble import Tree
+from agentbox.host.image.tree.wheel import PYTHON, VENV, site_packages
+
+_OWNER = "source:agentbox"
+_SHARE = "opt/agentbox/share"
+_IGNORED = ("__pycache__", ".pyc")
+# The operator's commands, and what tests share: no program of a box imports them (.importlinter).
+_NOT_IN_A_BOX = ("__main__.py", "host", "testing")
+_SCRIPT = """#!{python}
+import sys
+
+from {module} import {function}
+
+sys.exit({function}())
+"""
+
+
+def add_application(tree: Tree, source: Path, python: str) -> None:
+    """`source` holds `agentbox/`, `config/`, `schema/` and `pyproject.toml`."""
+    site = site_packages(python)
+    _copy(tree, source / "agentbox", f"{site}/agentbox", without=_NOT_IN_A_BOX)
+    _copy(tree, source / "schema", f"{_SHARE}/schema")
+    for one in sorted((source / "config").iterdir()):
+        place = "etc" if one.name == "etc" else f"{_SHARE}/config/{one.name}"
+        if one.is_file():
+            tree.copy(place, one, _OWNER)
+        else:
+            _copy(tree, one, place)
+    _add_metadata(tree, source, site)
+
+
+def _copy(tree: Tree, folder: Path, into: str, without: Collection[str] = ()) -> None:
+    for path in sorted(folder.rglob("*")):
+        below = path.relative_to(folder)
+        ignored = any(mark in path.as_posix() for mark in _IGNORED) or below.parts[0] in without
+        if path.is_file() and not ignored:
+            tree.copy(f"{into}/{below.as_posix()}", path, _OWNER)
+
+
+def version_of(source: Path) -> str:
+    """`__version__` as written in the package. Raises AgentboxError when it is no plain string there."""
+    module = ast.parse((source / "agentbox/__init__.py").read_text())
+    for node in module.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__":
+            return str(ast.literal_eval(node.value))
+    raise AgentboxError("cannot tell the version: agentbox/__init__.py assigns no __version__")
+
+
+def _add_metadata(tree: Tree, source: Path, site: str) -> None:
+    project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
+    version = version_of(source)
+    info = f"{site}/{project['name']}-{version}.dist-info"
+    scripts = {name: target for name, target in project["scripts"].items() if target.split(".")[1] not in _NOT_IN_A_BOX}
+    files = {
+        f"{info}/METADATA": _metadata(project, version),
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: agentbox\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/INSTALLER": "agentbox\n",
+        f"{info}/entry_points.txt": _entry_points(scripts),
+    }
+    for path, text in files.items():
+        tree.file(path, text.encode(), _OWNER)
+    for name, target in scripts.items():
+        module, function = target.split(":")
+        script = _SCRIPT.format(python=PYTHON, module=module, function=function)
+        tree.file(f"{VENV}/bin/{name}", script.encode(), _OWNER, 0o755)
+    tree.file(f"{info}/RECORD", _record(tree, site, f"{info}/RECORD"), _OWNER)
+
+
+def _metadata(project: dict[str, Any], version: str) -> str:
+    needs = "".join(f"Requires-Dist: {need}\n" for need in project["dependencies"])
+    return (
+        f"Metadata-Version: 2.4\nName: {project['name']}\nVersion: {version}\nSummary: {project['description']}\n"
+        f"License-Expression: {project['license']}\nRequires-Python: {project['requires-python']}\n{needs}"
+    )
+
+
+def _entry_points(scripts: dict[str, str]) -> str:
+    return "[console_scripts]\n" + "".join(f"{name} = {target}\n" for name, target in sorted(scripts.items()))
+
+
+def _record(tree: Tree, site: str, itself: str) -> bytes:
+    lines = []
+    for entry in sorted(tree.entries, key=lambda e: e.path.encode()):
+        inside = entry.path.removeprefix(site + "/")
+        if entry.type == "file" and inside != entry.path:
+            code = base64.urlsafe_b64encode(bytes.fromhex(entry.sha256)).rstrip(b"=").decode()
+            lines.append(f"{inside},sha256={code},{entry.size}\n")
+    lines.append(f"{itself.removeprefix(site + '/')},,\n")
+    return "".join(lines).encode()

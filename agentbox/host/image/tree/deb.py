@@ -1,0 +1,37 @@
+"""Reads a Debian binary package: an `ar` archive of a version, a control tar and a data tar (deb(5))."""
+
+import io
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentbox.core.errors import AgentboxError
+from agentbox.host.packages.apt.deb import members
+
+
+def open_tar(package: Path, part: str) -> tarfile.TarFile:
+    """The tar `control` or `data` of a package. Raises AgentboxError for what is none, or is compressed otherwise."""
+    try:
+        for member, content in members(package.read_bytes()):
+            if member.startswith(f"{part}.tar"):
+                return tarfile.open(fileobj=io.BytesIO(content), mode="r:*")  # the caller closes it
+    except (ValueError, tarfile.ReadError) as error:
+        raise AgentboxError(f"cannot read {package.name}: {error}") from error
+    raise AgentboxError(f"cannot read {package.name}: it has no {part}.tar")
+
+
+def control(package: Path) -> str:
+    """The control stanza, as the package states it."""
+    with open_tar(package, "control") as tar:
+        stream = tar.extractfile("./control")
+        if stream is None:
+            raise AgentboxError(f"cannot read {package.name}: its control file is not a file")
+        return stream.read().decode()
+
+
+def contents(package: Path) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+    """Each member of the data tar with its bytes; hard links come as the file they name."""
+    with open_tar(package, "data") as tar:
+        for info in tar:
+            stream = tar.extractfile(info) if info.isreg() or info.islnk() else None
+            yield info, stream.read() if stream else b""

@@ -1,0 +1,50 @@
+"""Debian packages into a tree: unpacked, never configured. What maintainer scripts would have made is made here."""
+
+from pathlib import Path
+
+from agentbox.core.errors import AgentboxError
+from agentbox.host.image.tree import deb, rules
+from agentbox.host.image.tree.assemble import Tree
+
+_CERTIFICATES = "usr/share/ca-certificates"
+_BUNDLE = "etc/ssl/certs/ca-certificates.crt"
+_OWNER = "generated:ca-bundle"
+
+
+def add_skeleton(tree: Tree) -> None:
+    """The folders that every box has, and the four links that merge `/bin` and its like into `/usr`."""
+    for path in rules.SKELETON:
+        tree.folder(path)
+    for name in rules.MERGED:
+        tree.link(name, f"usr/{name}", "generated:skeleton")
+
+
+def add_package(tree: Tree, name: str, file: Path) -> None:
+    """Unpacks one package and writes its stanza for scanners. Raises AgentboxError for devices and for conflicts."""
+    owner = f"deb:{name}"
+    for info, data in deb.contents(file):
+        path = rules.place(info.name)
+        if not path or path in rules.MERGED or path in rules.REPLACED or rules.dropped(path):
+            continue
+        if info.isdir():
+            tree.folder(path)
+        elif info.issym():
+            tree.link(path, info.linkname, owner)
+        elif info.isreg() or info.islnk():
+            tree.file(path, data, owner, info.mode)
+        else:
+            raise AgentboxError(f"cannot unpack {info.name} of {file.name}: it is neither file, folder nor link")
+    tree.file(f"var/lib/dpkg/status.d/{name}", deb.control(file).encode(), owner)
+
+
+def add_certificates(tree: Tree) -> None:
+    """The bundle of all certificates in the tree, by name, under both names that programs look for.
+
+    `cert.pem` is where OpenSSL looks when no hashed links exist, which a maintainer script would have made.
+    """
+    found = sorted(path for path in (tree.root / _CERTIFICATES).rglob("*.crt"))
+    if not found:
+        return
+    tree.file(_BUNDLE, b"".join(path.read_bytes().rstrip(b"\n") + b"\n" for path in found), _OWNER)
+    tree.link("etc/ssl/certs/ca-bundle.crt", "ca-certificates.crt", _OWNER)
+    tree.link("usr/lib/ssl/cert.pem", f"/{_BUNDLE}", _OWNER)

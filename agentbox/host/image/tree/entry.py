@@ -1,0 +1,45 @@
+"""One path of a layer. The Nix store keeps no mode, owner or set-id bit, so the list of entries is the truth."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, Self
+
+from agentbox.core.canonical import canonical_json
+
+Kind = Literal["dir", "file", "link"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A path as the image has it. `owner` says who put it there: `deb:git`, `wheel:uvicorn`, `source:agentbox`,
+    `generated:<what>`; "" for a folder, which layers and packages share."""
+
+    path: str  # no leading slash
+    type: Kind
+    mode: int
+    uid: int = 0
+    gid: int = 0
+    size: int = 0
+    sha256: str = ""
+    target: str = ""
+    owner: str = ""
+
+    @classmethod
+    def from_json(cls, data: dict[str, object]) -> Self:
+        return cls(**data)  # type: ignore[arg-type]  # written by write_entries, from the same fields
+
+
+def sort_key(entry: Entry) -> bytes:
+    """By bytes, which puts parents first."""
+    return entry.path.encode()
+
+
+def write_entries(entries: list[Entry], file: Path) -> None:
+    """Writes `tree.json`: canonical, so equal trees have equal bytes."""
+    file.write_bytes(canonical_json([asdict(entry) for entry in sorted(entries, key=sort_key)]))
+
+
+def read_entries(file: Path) -> list[Entry]:
+    """The inverse of `write_entries`."""
+    return [Entry.from_json(row) for row in json.loads(file.read_bytes())]

@@ -1,0 +1,66 @@
+"""Wheels into the virtual environment of the tree, by the `installer` library (PEP 427, 660)."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from zipfile import ZipFile
+
+from agentbox.host.image.tree.assemble import Tree
+
+VENV = "opt/agentbox/venv"
+PYTHON = f"/{VENV}/bin/python"
+
+
+def site_packages(python: str) -> str:
+    """The folder of pure and platform packages alike, below the root."""
+    return f"{VENV}/lib/python{python}/site-packages"
+
+
+def add_wheel(tree: Tree, name: str, file: Path, python: str, *, bare: bool = False) -> None:
+    """Installs one wheel, `bare` without its own test suites. Two wheels that fill one path differently raise
+    AgentboxError."""
+    with tempfile.TemporaryDirectory() as scratch:
+        _install(file, Path(scratch), python)
+        for suite in [path for path in Path(scratch).rglob("tests") if bare and path.is_dir()]:
+            if suite.exists():  # one may lie in another
+                shutil.rmtree(suite)
+        add_installed(tree, Path(scratch), f"wheel:{name}")
+
+
+def add_installed(tree: Tree, folder: Path, owner: str) -> None:
+    """Copies a folder into the tree, path by path."""
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            tree.link(inside, str(path.readlink()), owner)
+        elif path.is_dir():
+            tree.folder(inside)
+        else:
+            tree.copy(inside, path, owner)
+
+
+def _install(file: Path, root: Path, python: str) -> None:
+    from installer import install
+    from installer.destinations import SchemeDictionaryDestination
+    from installer.sources import WheelFile
+
+    site = f"/{site_packages(python)}"
+    scheme = {
+        "purelib": site,
+        "platlib": site,
+        "scripts": f"/{VENV}/bin",
+        "data": f"/{VENV}",
+        "headers": f"/{VENV}/include/site/python{python}",
+    }
+    destination = SchemeDictionaryDestination(scheme, interpreter=PYTHON, script_kind="posix", destdir=str(root))
+    with ZipFile(file) as archive:
+        archive.filename = file.name.partition("-")[2]  # the library checks the name, the store put a hash before it
+        install(source=WheelFile(archive), destination=destination, additional_metadata={"INSTALLER": b"agentbox"})
+
+
+def add_environment(tree: Tree, python: str, version: str) -> None:
+    """Makes the folder a virtual environment of the image's own interpreter."""
+    owner = "generated:venv"
+    tree.link(f"{VENV}/bin/python", f"/usr/bin/python{python}", owner)
+    settings = f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {version}\n"
+    tree.file(f"{VENV}/pyvenv.cfg", settings.encode(), owner)

@@ -1,0 +1,133 @@
+"""What there is to compare: the members of a layer's tar, of a folder, of an image archive."""
+
+import hashlib
+import json
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.image.archive import blob_name
+from agentbox.host.image.tree.entry import read_entries
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Member:
+    """One path, in the order in which a difference is reported. `owner` is `uid:gid`, "" where it says nothing."""
+
+    type: str
+    mode: str
+    owner: str
+    size: int
+    sha256: str
+    target: str
+
+
+Members = Mapping[str, Member]
+
+
+def of_tar(stream: IO[bytes]) -> Members:
+    """The members of a tar, compressed or not; a hard link is the file that it names."""
+    found: dict[str, Member] = {}
+    with tarfile.open(fileobj=stream, mode="r|*") as tar:
+        for info in tar:
+            found[info.name] = found[info.linkname] if info.islnk() else _tar_member(tar, info)
+    return found
+
+
+def _tar_member(tar: tarfile.TarFile, info: tarfile.TarInfo) -> Member:
+    stream = tar.extractfile(info) if info.isreg() else None
+    kind = "file" if info.isreg() else "dir" if info.isdir() else "link" if info.issym() else f"type {info.type!r}"
+    code = _sha256(stream) if stream else ""
+    return Member(kind, f"{info.mode:o}", f"{info.uid}:{info.gid}", info.size, code, info.linkname)
+
+
+def of_folder(root: Path) -> Members:
+    """The paths below a folder of the Nix store, which keeps no owner and of the mode only one bit."""
+    return {path.relative_to(root).as_posix(): _path_member(path) for path in sorted(root.rglob("*"))}
+
+
+def of_path(path: Path) -> Members:
+    """A folder, or a single file under the name `.`."""
+    return of_folder(path) if path.is_dir() else {".": _path_member(path)}
+
+
+def of_list(file: Path) -> Members:
+    """What a tree.json lists."""
+    return {
+        each.path: Member(each.type, f"{each.mode:o}", f"{each.uid}:{each.gid}", each.size, each.sha256, each.target)
+        for each in read_entries(file)
+    }
+
+
+def _path_member(path: Path) -> Member:
+    if path.is_symlink():
+        return Member("link", "", "", 0, "", str(path.readlink()))
+    if path.is_dir():
+        return Member("dir", "", "", 0, "", "")
+    found = path.stat()
+    with path.open("rb") as stream:
+        return Member("file", f"{found.st_mode & 0o111:o}", "", found.st_size, _sha256(stream), "")
+
+
+def _sha256(stream: IO[bytes]) -> str:
+    found = hashlib.sha256()
+    while piece := stream.read(_BLOCK):
+        found.update(piece)
+    return found.hexdigest()
+
+
+class Archive:
+    """An image archive that is open for comparing; docker's own `save` form is read too."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._tar = tarfile.open(path)  # noqa: SIM115  # closed by close()
+            described = json.load(self._open("manifest.json"))[0]
+            self.config_bytes = self._open(described["Config"]).read()
+        except (OSError, tarfile.TarError, KeyError, ValueError) as error:
+            raise AgentboxError(f"cannot read the image archive {path}: {error}", exit_code=ExitCode.USAGE) from error
+        self._layers: list[str] = described["Layers"]
+        self.tag: str = (described["RepoTags"] or [""])[0]
+        config = json.loads(self.config_bytes)
+        self.diff_ids: list[str] = config["rootfs"]["diff_ids"]
+        self.names = [row["created_by"].removeprefix("agentbox layer ") for row in config["history"]]
+
+    @property
+    def image_id(self) -> str:
+        return f"sha256:{hashlib.sha256(self.config_bytes).hexdigest()}"
+
+    def members(self, index: int) -> Members:
+        """Those of one layer."""
+        return of_tar(self._open(self._layers[index]))
+
+    def read(self, layer: str, path: str) -> bytes:
+        """One file of a layer. Raises AgentboxError when the layer has none of that path."""
+        with tarfile.open(fileobj=self._open(self._layers[self.names.index(layer)])) as tar:
+            for info in tar:
+                if info.name == path and (stream := tar.extractfile(info)):
+                    return stream.read()
+        raise AgentboxError(f"cannot read {path} of {self.path}: layer {layer} has no such file")
+
+    def damaged_blobs(self) -> Iterator[str]:
+        """One sentence a blob whose bytes do not have the digest that is its name."""
+        for info in self._tar:
+            name = info.name.removeprefix("blobs/sha256/")
+            if info.isreg() and name != info.name:
+                found = _sha256(self._open(info.name))
+                if blob_name(found) != info.name:
+                    yield f"blob {name[:12]}…: sha256 {found[:12]}…"
+
+    def close(self) -> None:
+        self._tar.close()
+
+    def _open(self, name: str) -> IO[bytes]:
+        stream = self._tar.extractfile(name)
+        if stream is None:
+            raise ValueError(f"{name} is no file")
+        return stream

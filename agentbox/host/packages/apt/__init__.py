@@ -1,0 +1,1 @@
+"""Debian packages: sources, keyrings, closures, .deb files. Only apt and dpkg formats go in."""

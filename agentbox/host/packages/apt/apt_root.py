@@ -1,0 +1,167 @@
+"""A private apt: its own state, cache and sources in a folder of the cache, for one architecture of one suite.
+
+Works as any user. The host's apt configuration stays in force where it says how to reach the mirror (proxies,
+credentials, timeouts); its sources, pins, hooks and installed packages do not.
+"""
+
+import fcntl
+import hashlib
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from agentbox.host.packages.apt.apt_sources import Mirror, Source
+from agentbox.host.packages.errors import FetchError, NoNetworkError, NoRoomError
+from agentbox.host.packages.tool import Result, run
+
+_CLEARED = (
+    "APT::Architectures",
+    "APT::Update::Pre-Invoke",
+    "APT::Update::Post-Invoke",
+    "APT::Update::Post-Invoke-Success",
+)
+# What apt prints when a mirror answers, but not with lists that can be trusted.
+_REFUSED = re.compile(r" 40\d |GPG error|NO_PUBKEY|not signed|Hash Sum mismatch|does not have a Release file")
+_UNREACHED = re.compile(r"^[EW]: Failed to fetch \S+ +(?P<why>.+?)\.?$", re.MULTILINE)  # apt's words, one line a file
+_FULL = "No space left on device"
+_ROOM = 128 << 20  # bytes; the lists of one suite and apt's caches of them take 105 MB (trixie, amd64)
+_UPDATE_SECONDS = 900  # each of apt's connections gives up by itself after 30 s
+_SHARED = ("apt-get", "-q", "-y", "--no-install-recommends")
+
+
+class AptRoot:
+    """The private root below `folder`. Two processes that use the same one take turns (`held`)."""
+
+    def __init__(self, folder: Path, mirror: Mirror, suite: str, arch: str) -> None:
+        self.mirror, self.suite, self.arch = mirror, suite, arch
+        name = hashlib.sha256(repr((mirror, suite)).encode()).hexdigest()[:12]
+        self.folder = folder / f"{suite}-{arch}-{name}"
+        self._sources = self.folder / "agentbox.sources"
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Exclusive use of the folder, between processes."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._prepare()
+            yield
+
+    def update(self) -> None:
+        """Brings the package lists up to date. Raises FetchError (exit 4) when the mirror cannot be had, NoRoomError (exit 3).
+
+        Room is looked for first: on a full disk apt's download method dies in silence and apt waits for it for ever.
+        """
+        if (free := shutil.disk_usage(self.folder).free) < _ROOM:
+            raise NoRoomError(
+                f"cannot read the package lists of {self.suite} for {self.arch}: {free >> 20} MiB are free below "
+                f"{self.folder.parent}, {_ROOM >> 20} MiB are wanted"
+            )
+        done = self._get_lists()
+        if done.code != 0 and self.mirror.security is None:
+            # A mirror of which the host names only the main part may have no security part beside it.
+            self._write_sources(_sources(self.mirror, self.suite, guess=False))
+            done = self._get_lists()
+        if done.code != 0:
+            reading = f"cannot read the package lists of {self.suite} for {self.arch}"
+            if _FULL in done.err:
+                raise NoRoomError(f"{reading}: {done.why}")
+            hint = "Connect to the Debian mirror that this host's apt uses, and try again."
+            if _REFUSED.search(done.err):
+                raise FetchError(f"{reading}: {done.why}", hint)
+            unreached = _UNREACHED.search(done.err)
+            raise NoNetworkError(f"{reading}: no network: {unreached['why'] if unreached else done.why}", hint)
+
+    def _get_lists(self) -> Result:
+        return run([*self._call, "update", "--error-on=any"], timeout=_UPDATE_SECONDS)
+
+    @property
+    def updated(self) -> bool:
+        """True when package lists are there, however old."""
+        return any((self.folder / "state/lists").glob("*_Packages*"))
+
+    def get(self, *arguments: str, cwd: Path | None = None) -> Result:
+        """apt-get in this root."""
+        return run([*self._call, *arguments], cwd=cwd)
+
+    @property
+    def _call(self) -> tuple[str, ...]:
+        return (*_SHARED, "-c", str(self.folder / "apt.conf"))
+
+    def show(self, names: Sequence[str]) -> Result:
+        """The records of packages, each `name` or `name=version`."""
+        return run(["apt-cache", "-q", "-c", str(self.folder / "apt.conf"), "show", *names])
+
+    def pin(self, versions: Mapping[str, str]) -> None:
+        """Prefers these versions. One that is not served is passed over."""
+        rows = [f"Package: {name}\nPin: version {version}\nPin-Priority: 1001\n" for name, version in versions.items()]
+        (self.folder / "preferences").write_text("\n".join(rows))
+
+    def _prepare(self) -> None:
+        for name in ("state/lists/partial", "cache/archives/partial"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        (self.folder / "status").touch()
+        self.pin({})
+        if not self._sources.exists():
+            self._write_sources(_sources(self.mirror, self.suite, guess=True))
+        (self.folder / "apt.conf").write_text(self._configuration())
+
+    def _write_sources(self, sources: Sequence[Source]) -> None:
+        self._sources.write_text("\n".join(_stanza(source) for source in sources))
+
+    def _configuration(self) -> str:
+        values = {
+            "Dir::State": self.folder / "state",
+            "Dir::State::status": self.folder / "status",
+            "Dir::State::extended_states": self.folder / "extended_states",
+            "Dir::Cache": self.folder / "cache",
+            "Dir::Cache::pkgcache": "pkgcache.bin",
+            "Dir::Cache::srcpkgcache": "srcpkgcache.bin",
+            "Dir::Etc::sourcelist": self._sources,
+            "Dir::Etc::sourceparts": "/dev/null",
+            "Dir::Etc::preferences": self.folder / "preferences",
+            "Dir::Etc::preferencesparts": "/dev/null",
+            "APT::Architecture": self.arch,
+            "APT::Default-Release": "",
+            "APT::Install-Recommends": "false",
+            "APT::Install-Suggests": "false",
+            "APT::Get::AutomaticRemove": "false",
+            # apt drops root for a user that cannot read a private folder.
+            "APT::Sandbox::User": "root",
+            "Acquire::Languages": "none",
+            "Acquire::Retries": "1",
+        }
+        lines = [f"#clear {name};" for name in _CLEARED]
+        lines += [f'{key} "{value}";' for key, value in values.items()]
+        lines.append(f'APT::Architectures {{ "{self.arch}"; }};')
+        return "\n".join(lines) + "\n"
+
+
+def _sources(mirror: Mirror, suite: str, *, guess: bool) -> list[Source]:
+    main = replace(mirror.main, suites=(suite, f"{suite}-updates"))
+    security = mirror.security or (_beside(mirror.main) if guess else None)
+    return [main] + ([replace(security, suites=(f"{suite}-security",))] if security else [])
+
+
+def _beside(main: Source) -> Source | None:
+    """The security archive of a mirror that lies where full mirrors have it: `debian-security` beside `debian`."""
+    uris = tuple(uri.rstrip("/") for uri in main.uris if uri.rstrip("/").endswith("/debian"))
+    return replace(main, uris=tuple(f"{uri}-security" for uri in uris)) if uris else None
+
+
+def _stanza(source: Source) -> str:
+    lines = [
+        "Types: deb",
+        f"URIs: {' '.join(source.uris)}",
+        f"Suites: {' '.join(source.suites)}",
+        "Components: main",
+        "Targets: Packages",
+    ]
+    if source.signed_by:
+        lines.append("Signed-By: " + source.signed_by.replace("\n", "\n "))
+    if source.trusted:
+        lines.append("Trusted: yes")
+    return "\n".join(lines) + "\n"

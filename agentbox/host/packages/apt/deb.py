@@ -1,0 +1,61 @@
+"""Reads single files out of a .deb: an `ar` archive (common form) that holds `data.tar` in one of three compressions."""
+
+import io
+import lzma
+import tarfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from agentbox.host.packages.errors import FetchError
+
+_MAGIC = b"!<arch>\n"
+_HEADER = 60
+
+
+def members(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each member of an `ar` archive. Raises ValueError when it is none, or was cut."""
+    if not data.startswith(_MAGIC):
+        raise ValueError("no ar archive")
+    place = len(_MAGIC)
+    while place < len(data):
+        header = data[place : place + _HEADER]
+        if len(header) < _HEADER or header[58:] != b"`\n":
+            raise ValueError("a broken ar header")
+        name, size = header[:16].decode().rstrip(" /"), int(header[48:58])
+        place += _HEADER
+        if place + size > len(data):
+            raise ValueError(f"{name} was cut")
+        yield name, data[place : place + size]
+        place += size + size % 2
+
+
+def extract(deb: Path, wanted: Iterable[str]) -> dict[str, bytes]:
+    """The content of the first file of each base name in `wanted`. Raises FetchError when the package lacks one."""
+    missing = set(wanted)
+    found: dict[str, bytes] = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(_data(deb.read_bytes()))) as archive:
+            for item in archive:
+                name = item.name.rpartition("/")[2]
+                if name in missing and item.isreg():
+                    stream = archive.extractfile(item)
+                    assert stream is not None
+                    found[name] = stream.read()
+                    missing.discard(name)
+    except (ValueError, tarfile.TarError, lzma.LZMAError, zlib.error) as error:
+        raise FetchError(f"cannot unpack {deb.name}: {error}") from error
+    if missing:
+        raise FetchError(f"cannot unpack {deb.name}: it has no {', '.join(sorted(missing))}")
+    return found
+
+
+def _data(deb: bytes) -> bytes:
+    for name, content in members(deb):
+        if name == "data.tar":
+            return content
+        if name == "data.tar.xz":
+            return lzma.decompress(content)
+        if name == "data.tar.gz":
+            return zlib.decompress(content, wbits=31)
+    raise ValueError("no data.tar, .xz or .gz in it")

@@ -1,0 +1,27 @@
+"""What a Debian suite fixes for wheels: its Python and its C library. Source: the package records of the suites."""
+
+from dataclasses import dataclass
+
+from agentbox.host.packages.errors import ResolveError
+
+
+@dataclass(frozen=True)
+class Suite:
+    """`python` is `major.minor`; `glibc_minor` is that of glibc 2.x."""
+
+    name: str
+    python: str
+    glibc_minor: int
+
+
+_SUITES = {suite.name: suite for suite in (Suite("bookworm", "3.11", 36), Suite("trixie", "3.13", 41))}
+
+
+def suite_named(name: str) -> Suite:
+    """Raises ResolveError (exit 5) for a suite that no wheel can be chosen for."""
+    if name not in _SUITES:
+        raise ResolveError(
+            f"cannot lock for suite {name}: only {' and '.join(sorted(_SUITES))} are known",
+            "Set image.suite to one of them.",
+        )
+    return _SUITES[name]

@@ -1,0 +1,61 @@
+"""What a new lock changes: which packages moved, came, or went."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from agentbox.plan.lockfile.model import Lock
+
+
+@dataclass(frozen=True, order=True)
+class Change:
+    """One package of one table; "" = was not there, or is not there any more."""
+
+    table: str
+    name: str
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        if not self.old:
+            return f"added {self.name} {self.new} ({self.table})"
+        if not self.new:
+            return f"removed {self.name} {self.old} ({self.table})"
+        return f"moved {self.name} {self.old} -> {self.new} ({self.table})"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """All of them, sorted by table and name."""
+
+    rows: tuple[Change, ...]
+
+    @property
+    def summary(self) -> str:
+        """`moved 3, added 1, removed 0`."""
+        added = sum(not row.old for row in self.rows)
+        removed = sum(not row.new for row in self.rows)
+        return f"moved {len(self.rows) - added - removed}, added {added}, removed {removed}"
+
+
+def changes(old: Lock | None, new: Lock) -> Changes:
+    """The difference by package, not by file: another wheel of the same version is no change."""
+    before, after = _versions(old), _versions(new)
+    keys = sorted(set(before) | set(after))
+    rows = (Change(*key, before.get(key, ""), after.get(key, "")) for key in keys)
+    return Changes(tuple(row for row in rows if row.old != row.new))
+
+
+def _versions(lock: Lock | None) -> Mapping[tuple[str, str], str]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for table, name, version in _rows(lock):
+        known = found.setdefault((table, name), [])
+        if version not in known:
+            known.append(version)
+    return {key: " ".join(sorted(versions)) for key, versions in found.items()}
+
+
+def _rows(lock: Lock | None) -> Iterator[tuple[str, str, str]]:
+    if lock is not None:
+        for table, entries in lock.tables():
+            for entry in entries:
+                yield table, entry.name, entry.version

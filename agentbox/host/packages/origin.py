@@ -1,0 +1,18 @@
+"""Where an entry's bytes come from: a URL that the host's own configuration led to, or one of the host's programs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentbox.host.packages.transfer.web import Web
+from agentbox.plan.lockfile.model import Entry
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Exactly one of the two: `url` read through `web`, or `make`, which writes the file at the path it is given."""
+
+    entry: Entry
+    url: str = ""
+    web: Web | None = None
+    make: Callable[[Path], None] | None = None

@@ -1,0 +1,30 @@
+"""Versions that a new lock keeps while they are served: all of the old one's, but those that are to move."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from packaging.utils import canonicalize_name
+
+from agentbox.plan.lockfile.model import Lock
+
+
+@dataclass(frozen=True)
+class Pins:
+    """Kept versions by source; Debian's by architecture too, npm's by path in the image: one name may have several."""
+
+    debian: dict[str, dict[str, str]] = field(default_factory=dict)
+    wheels: dict[str, str] = field(default_factory=dict)
+    npm: dict[str, str] = field(default_factory=dict)
+
+
+def pins_of(old: Lock | None, upgrade: Iterable[str] | None) -> Pins:
+    """`upgrade` None keeps everything, an empty list moves everything, names move those."""
+    names = None if upgrade is None else set(upgrade)
+    if old is None or names == set():
+        return Pins()
+    moving = (names or set()) | {canonicalize_name(name) for name in names or ()}
+    return Pins(
+        {arch: {row.name: row.version for row in rows if row.name not in moving} for arch, rows in old.debian.items()},
+        {row.name: row.version for row in old.wheels if row.name not in moving},
+        {path: row.version for row in old.npm if row.name not in moving for path in row.paths},
+    )

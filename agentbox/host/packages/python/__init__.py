@@ -1,0 +1,1 @@
+"""Python packages: index, wheels, markers, pip. Only formats of Python packaging go in."""

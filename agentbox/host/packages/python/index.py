@@ -1,0 +1,92 @@
+"""The main Python package index, by the simple API: JSON (PEP 691), else HTML (PEP 503)."""
+
+import re
+import threading
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin
+
+from packaging.utils import canonicalize_name
+
+from agentbox.host.packages.errors import FetchError
+from agentbox.host.packages.python.pip_config import PipConfig
+from agentbox.host.packages.transfer.web import Web, split_credentials
+
+_JSON = "application/vnd.pypi.simple.v1+json"
+_ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+
+
+@dataclass(frozen=True)
+class IndexFile:
+    """A file as the index lists it. `size` None = the index does not say."""
+
+    file: str
+    url: str
+    sha256: str
+    size: int | None
+    yanked: bool = False
+
+
+class Index:
+    """Answers from memory after the first question; threads may ask at once."""
+
+    def __init__(self, config: PipConfig) -> None:
+        self._url, credentials = split_credentials(config.index_url.rstrip("/"))
+        self.web = Web(config.settings, credentials)
+        self._known: dict[str, dict[str, IndexFile]] = {}
+        self._lock = threading.Lock()
+
+    def files(self, project: str) -> dict[str, IndexFile]:
+        """The files of a project by name; empty for a project that the index does not have. Raises FetchError."""
+        name = canonicalize_name(project)
+        with self._lock:
+            known = self._known.get(name)
+        if known is None:
+            known = self._ask(f"{self._url}/{name}/")
+            with self._lock:
+                self._known[name] = known
+        return known
+
+    def sized(self, found: IndexFile) -> int:
+        """The size in bytes, asked of the file's server where the index does not say."""
+        size = found.size if found.size is not None else self.web.size(found.url)
+        if size is None:
+            raise FetchError(f"cannot lock {found.file}: its server tells no size", "Use an index that does.")
+        return size
+
+    def _ask(self, url: str) -> dict[str, IndexFile]:
+        answer = self.web.get(url, _ACCEPT)
+        if answer is None:
+            return {}
+        final = str(answer.url)
+        if "json" in answer.headers.get("content-type", ""):
+            listed = [_of_json(final, row) for row in answer.json()["files"]]
+        else:
+            listed = _Links(final).read(answer.text)
+        return {found.file: found for found in listed}
+
+
+def _of_json(base: str, row: dict[str, Any]) -> IndexFile:
+    url, hashes = urljoin(base, row["url"]), row.get("hashes", {})
+    return IndexFile(row["filename"], url, hashes.get("sha256", ""), row.get("size"), bool(row.get("yanked")))
+
+
+class _Links(HTMLParser):
+    def __init__(self, base: str) -> None:
+        super().__init__()
+        self._base = base
+        self._found: list[IndexFile] = []
+
+    def read(self, text: str) -> list[IndexFile]:
+        self.feed(text)
+        return self._found
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag != "a" or not values.get("href"):
+            return
+        url, fragment = urldefrag(urljoin(self._base, values["href"] or ""))
+        match = re.search(r"sha256=([0-9a-f]{64})", fragment)
+        file = unquote(url.rpartition("/")[2])
+        self._found.append(IndexFile(file, url, match[1] if match else "", None, "data-yanked" in values))

@@ -1,0 +1,54 @@
+"""How this host's pip reaches its main index. Extra indexes and local link folders are left out on purpose: a lock may
+only name what the main index serves, or another host could not fetch it."""
+
+import ast
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from agentbox.core.paths import environment
+from agentbox.host.packages.tool import run
+
+# Of pip's options, those that say how to reach an index (pip config reference, "General options").
+_KEPT = ("cert", "client-cert", "index-url", "proxy", "retries", "timeout", "default-timeout", "trusted-host")
+
+
+@dataclass(frozen=True)
+class PipConfig:
+    """`index_url` may carry credentials: it is never printed and never written."""
+
+    index_url: str
+    settings: Mapping[str, str]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For a pip that knows this configuration and no other."""
+        kept = {f"PIP_{key.upper().replace('-', '_')}": value for key, value in self.settings.items()}
+        cleared = dict.fromkeys((name for name in environment() if name.startswith("PIP_")), "")
+        return {**cleared, "PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **kept}
+
+
+@cache
+def pip_config() -> PipConfig:
+    """The configuration of the pip beside this Python, as `pip config list` and `pip` itself resolve it."""
+    settings = _settings(run([sys.executable, "-m", "pip", "config", "list"]).out)
+    return PipConfig(settings.get("index-url") or _default_index(), settings)
+
+
+def _settings(listed: str) -> dict[str, str]:
+    """Of lines `global.index-url='…'`: a command's section outranks global, the environment outranks both."""
+    found: dict[str, tuple[int, str]] = {}
+    for line in listed.splitlines():
+        place, _, value = line.partition("=")
+        section, _, key = place.lstrip(":").replace(":.", ".").partition(".")
+        rank = {"global": 1, "install": 2, "env": 3}.get(section, 0)
+        if key in _KEPT and rank and rank >= found.get(key, (0, ""))[0]:
+            found[key] = (rank, str(ast.literal_eval(value)))
+    return {key: value for key, (_, value) in sorted(found.items())}
+
+
+def _default_index() -> str:
+    script = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
+    return run([sys.executable, "-c", script]).out.strip()

@@ -1,0 +1,44 @@
+"""What `pyproject.toml` says the application itself needs."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentbox.core.errors import AgentboxError, ExitCode
+
+
+@dataclass(frozen=True)
+class Project:
+    """Requirements as written: of the box, of the operator's command line, of the tests. Sorted.
+
+    `unused` names, per distribution, dependencies that it declares and agentbox never imports: they are not locked.
+    """
+
+    runtime: tuple[str, ...]
+    host: tuple[str, ...]
+    test: tuple[str, ...]
+    unused: Mapping[str, tuple[str, ...]]
+
+
+def read_project(checkout: Path) -> Project:
+    """Raises AgentboxError (exit 2) when the file cannot be used."""
+    path = checkout / "pyproject.toml"
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = document["project"]
+        extras, settings = table["optional-dependencies"], document.get("tool", {}).get("agentbox", {})
+        return Project(
+            _listed(table["dependencies"]),
+            _listed(extras["host"]),
+            _listed(extras["test"]),
+            {name: _listed(rows) for name, rows in settings.get("unused-dependencies", {}).items()},
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise AgentboxError(
+            f"cannot read {path}: {error}", "Run the command from a checkout.", exit_code=ExitCode.USAGE
+        ) from error
+
+
+def _listed(rows: list[str]) -> tuple[str, ...]:
+    return tuple(sorted(rows))

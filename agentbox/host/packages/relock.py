@@ -1,0 +1,104 @@
+"""`agentbox lock`: a new lock in place of the old one, or a word on why the old one no longer fits."""
+
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentbox.core.progress import Progress
+from agentbox.host.packages.changes import Changes, changes
+from agentbox.host.packages.pins import pins_of
+from agentbox.host.packages.resolve import resolve
+from agentbox.plan.lockfile.errors import LockError
+from agentbox.plan.lockfile.inputs import Inputs
+from agentbox.plan.lockfile.model import Lock
+from agentbox.plan.lockfile.reader import read
+from agentbox.plan.lockfile.writer import write
+
+LOCK_NAME = "agentbox.lock"
+_HINT = "Run `agentbox lock`."
+
+
+@dataclass(frozen=True)
+class Relocked:
+    """The new lock, what it changes, and whether the file was written (equal bytes are left alone)."""
+
+    lock: Lock
+    changes: Changes
+    written: bool
+
+
+def relock(
+    path: Path,
+    inputs: Inputs,
+    *,
+    cache: Path,
+    progress: Progress,
+    upgrade: Iterable[str] | None = None,
+    base: Path | None = None,
+) -> Relocked:
+    """Resolves and replaces the lock at `path` by rename; after any failure the old one is still there.
+
+    `upgrade` None keeps every locked version that is still served, an empty list keeps none, names move those.
+    They are those of `base` where there is no lock at `path` yet.
+    Raises ResolveError (exit 5), FetchError (exit 4), PrerequisiteError (exit 3).
+    """
+    old = _old(path)
+    kept = old if old is not None or base is None else _old(base)
+    new = resolve(inputs, pins_of(kept, upgrade), cache, progress)
+    data = write(new)
+    if read(data) != new:
+        raise AssertionError("a lock that does not read back")
+    written = not path.exists() or path.read_bytes() != data
+    if written:
+        replace_file(path, data)
+    return Relocked(new, changes(kept, new), written)
+
+
+def check_inputs(path: Path, inputs: Inputs) -> Lock:
+    """The lock at `path`, known to be made for these inputs; offline.
+
+    Raises LockError (exit 5) when it is missing, unreadable, or was made for others, saying what differs.
+    """
+    if not path.exists():
+        raise LockError(f"cannot build without {LOCK_NAME}: there is none beside the manifest", _HINT)
+    lock = read(path)
+    if difference := inputs.difference(lock):
+        raise LockError(f"cannot build from {LOCK_NAME}: it was made for other packages ({difference})", _HINT)
+    return lock
+
+
+def require_system(lock: Lock, system: str) -> None:
+    """Raises LockError (exit 5) for a system that the lock does not cover."""
+    if not lock.covers(system):
+        covered = ", ".join(lock.systems)
+        raise LockError(
+            f"cannot build for {system}: the lock covers {covered}", "Add it to image.systems and run `agentbox lock`."
+        )
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Writes a file whole or not at all, readable by everyone; root leaves it to the owner of the folder."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).chmod(0o644)
+        if os.geteuid() == 0:
+            owner = path.parent.stat()
+            os.chown(name, owner.st_uid, owner.st_gid)
+        Path(name).rename(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _old(path: Path) -> Lock | None:
+    """The lock that is there; None when there is none or it cannot be read, for then nothing can be kept of it."""
+    try:
+        return read(path)
+    except LockError:
+        return None

@@ -1,0 +1,93 @@
+"""Inputs -> a lock: each source asked in turn, the seed downloaded and hashed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentbox.core.progress import Progress
+from agentbox.host.packages.apt import apt
+from agentbox.host.packages.apt.apt_origin import origins
+from agentbox.host.packages.apt.apt_root import AptRoot
+from agentbox.host.packages.apt.apt_sources import host_mirror
+from agentbox.host.packages.apt.suites import suite_named
+from agentbox.host.packages.errors import ResolveError
+from agentbox.host.packages.npm import npm
+from agentbox.host.packages.pins import Pins
+from agentbox.host.packages.python import wheels
+from agentbox.host.packages.python.index import Index
+from agentbox.host.packages.python.pip_config import pip_config
+from agentbox.host.packages.store.nar import nar_sha256
+from agentbox.host.packages.store.seed import PACKAGES, unpacked
+from agentbox.host.packages.transfer.cache import Cache
+from agentbox.host.packages.transfer.download import Downloads
+from agentbox.host.packages.wanted import debian_lists, python_lists, unused_debian
+from agentbox.plan.lockfile.inputs import Inputs
+from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM, DebEntry, Lock, Seed
+
+_SEED_JOBS = 2
+
+
+def resolve(inputs: Inputs, pins: Pins, cache: Path, progress: Progress) -> Lock:
+    """The lock for these inputs. Nothing is written but the cache folder.
+
+    Raises ResolveError (exit 5), FetchError (exit 4) without network, PrerequisiteError (exit 3) without apt or mirror.
+    """
+    if inputs.source != "debian":
+        raise ResolveError(f"cannot lock packages of {inputs.source}: their versions are pinned by flake.lock")
+    suite = suite_named(inputs.suite)
+    archs = [ARCH_OF_SYSTEM[system] for system in inputs.systems]
+    roots = apt_roots(cache, inputs.suite, archs)
+    debian, seed = {}, {}
+    for root in roots:
+        debian[root.arch] = _debian(root, inputs, pins, progress)
+        seed[root.arch] = _seed(root, cache, progress)
+    index = Index(pip_config())
+    progress.stage("resolve Python packages")
+    wheel_rows = wheels.resolve(
+        index, suite, sorted(archs), python_lists(inputs), pins.wheels, inputs.unused_requirements
+    )
+    progress.done()
+    return Lock(
+        inputs=inputs.digest(),
+        source=inputs.source,
+        suite=inputs.suite,
+        python=inputs.python,
+        systems=tuple(sorted(inputs.systems)),
+        features=tuple(sorted(inputs.features)),
+        seed=seed,
+        debian=debian,
+        wheels=wheel_rows,
+        npm=npm.resolve(inputs, sorted(archs), pins.npm, progress),
+    )
+
+
+def apt_roots(cache: Path, suite: str, archs: Sequence[str]) -> list[AptRoot]:
+    """A private apt for each architecture. Raises PrerequisiteError (exit 3)."""
+    mirror = host_mirror()
+    return [AptRoot(cache / "apt", mirror, suite, arch) for arch in sorted(archs)]
+
+
+def _debian(root: AptRoot, inputs: Inputs, pins: Pins, progress: Progress) -> tuple[DebEntry, ...]:
+    progress.stage(f"resolve Debian packages for {root.arch}")
+    with root.held():
+        root.update()
+        rows = apt.resolve(root, debian_lists(inputs), pins.debian.get(root.arch, {}), unused_debian(inputs))
+    _agree(rows, inputs)
+    progress.done()
+    return rows
+
+
+def _agree(rows: Sequence[DebEntry], inputs: Inputs) -> None:
+    """Wheels were chosen for the suite's Python: another one in the closure would find none of them."""
+    python = next((row for row in rows if row.name == "python3"), None)
+    if python is not None and ".".join(python.version.split(".")[:2]) != inputs.python:
+        raise ResolveError(f"cannot lock suite {inputs.suite}: its Python is {python.version}, not {inputs.python}")
+
+
+def _seed(root: AptRoot, cache: Path, progress: Progress) -> Seed:
+    with root.held():
+        rows = tuple(sorted(apt.entry(found) for found in apt.records(root, sorted(PACKAGES))))
+    store = Cache(cache / "files")
+    missing = [row for row in rows if not store.has(row)]
+    Downloads(store, progress, _SEED_JOBS).run(f"fetch build tools for {root.arch}", origins(root, missing))
+    with unpacked({row.name: store.path(row) for row in rows}) as folder:
+        return Seed(files=rows, nar=nar_sha256(folder))

@@ -1,0 +1,36 @@
+"""Which rows of a lock a build needs: the image's own architecture, and the build tools of the machine that builds."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM, Entry, Lock
+
+BUILD = "build"
+
+
+@dataclass(frozen=True)
+class Needed:
+    """One file to have. `source` is `debian`, `wheels` or `npm`; `arch` that of its table, for Debian."""
+
+    source: str
+    arch: str
+    entry: Entry
+
+
+def needed(lock: Lock, system: str, host: str) -> tuple[Needed, ...]:
+    """The files of an image for `system` built on a machine of system `host`, each once, sorted by source and name."""
+    found: dict[str, Needed] = {}
+    for item in _all(lock, ARCH_OF_SYSTEM[system], ARCH_OF_SYSTEM[host]):
+        found.setdefault(item.entry.file, item)
+    return tuple(sorted(found.values(), key=lambda item: (item.source, item.arch, item.entry.name, item.entry.file)))
+
+
+def _all(lock: Lock, arch: str, host_arch: str) -> Iterator[Needed]:
+    if (seed := lock.seed.get(host_arch)) is not None:
+        yield from (Needed("debian", host_arch, row) for row in seed.files)
+    yield from (Needed("debian", arch, row) for row in lock.debian.get(arch, ()))
+    yield from (Needed("debian", host_arch, row) for row in lock.debian.get(host_arch, ()) if BUILD in row.features)
+    for wheel in lock.wheels:
+        if arch in wheel.arch or (host_arch in wheel.arch and BUILD in wheel.features):
+            yield Needed("wheels", "", wheel)
+    yield from (Needed("npm", "", row) for row in lock.npm if arch in row.arch)

@@ -1,0 +1,33 @@
+"""The build tools that every derivation starts from: a static busybox and a static bash, as the folder bin/{busybox,bash}."""
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentbox.host.packages.apt.deb import extract
+
+STORE_NAME = "busybox"
+PACKAGES: Mapping[str, tuple[str, str]] = {
+    "busybox-static": ("busybox", "busybox"),
+    "bash-static": ("bash-static", "bash"),
+}
+"""Debian package -> the file in it, and its name in the folder."""
+
+
+@contextmanager
+def unpacked(debs: Mapping[str, Path]) -> Iterator[Path]:
+    """The seed folder of these packages, by name; gone afterwards. Raises FetchError for another content."""
+    with tempfile.TemporaryDirectory(prefix="agentbox-seed-") as folder:
+        root = Path(folder) / STORE_NAME
+        (root / "bin").mkdir(parents=True)
+        for package, (inside, name) in PACKAGES.items():
+            target = root / "bin" / name
+            target.write_bytes(extract(debs[package], [inside])[inside])
+            target.chmod(0o555)
+        yield root
+
+
+def missing_packages(names: Iterable[str]) -> list[str]:
+    """The packages of the seed that are not among `names`."""
+    return sorted(set(PACKAGES) - set(names))

@@ -1,0 +1,75 @@
+"""Parallel downloads into the cache, with one progress bar for all; the first failure, or Ctrl-C, ends them together."""
+
+import queue
+import threading
+import time
+from collections.abc import Sequence
+
+from agentbox.core.progress import Progress
+from agentbox.host.packages.origin import Origin
+from agentbox.host.packages.transfer.cache import Cache
+from agentbox.host.packages.transfer.transfer import Stopped, Transfer
+
+_TAKE_LEAVE_SECONDS = 2.0
+
+
+class Downloads:
+    """Fetches batches of files."""
+
+    def __init__(self, cache: Cache, progress: Progress, jobs: int) -> None:
+        self._cache, self._progress, self._jobs = cache, progress, jobs
+        self._lock = threading.Lock()
+
+    def run(self, name: str, origins: Sequence[Origin]) -> None:
+        """Returns when every file is in the cache, as the stage `name`. Raises the first failure (FetchError)."""
+        if not origins:
+            return
+        self._progress.stage(name, sum(origin.entry.size for origin in origins))
+        todo: queue.SimpleQueue[Origin] = queue.SimpleQueue()
+        # The longest first: what ends last should be short.
+        for origin in sorted(origins, key=lambda origin: -origin.entry.size):
+            todo.put(origin)
+        ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+        stop = threading.Event()
+        # Daemons: a read that hangs must not hold up an interrupted command. A part file is good at any moment.
+        crew = [threading.Thread(target=self._work, args=(todo, ended, stop), daemon=True) for _ in range(self._jobs)]
+        for worker in crew:
+            worker.start()
+        try:
+            for _ in origins:
+                if (failure := ended.get()) is not None:
+                    raise failure
+        finally:
+            stop.set()
+            _leave(crew)
+        self._progress.done()
+
+    def _work(
+        self,
+        todo: "queue.SimpleQueue[Origin]",
+        ended: "queue.SimpleQueue[BaseException | None]",
+        stop: threading.Event,
+    ) -> None:
+        while not stop.is_set():
+            try:
+                origin = todo.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                Transfer(origin, self._cache, stop, self._advance).run()
+                ended.put(None)
+            except Stopped:
+                return
+            except BaseException as failure:  # noqa: BLE001 - handed to the caller's thread, which raises it
+                ended.put(failure)
+                return
+
+    def _advance(self, amount: int) -> None:
+        with self._lock:
+            self._progress.advance(amount)
+
+
+def _leave(crew: Sequence[threading.Thread]) -> None:
+    until = time.monotonic() + _TAKE_LEAVE_SECONDS
+    for worker in crew:
+        worker.join(max(0.0, until - time.monotonic()))

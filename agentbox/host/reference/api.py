@@ -1,0 +1,86 @@
+"""Writes what is generated from the route table: `python -m agentbox.host.reference.api` mends a stale copy."""
+
+import json
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from pathlib import Path
+
+from agentbox.api.openapi import document
+from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.routes.route import Route
+from agentbox.core.paths import CHECKOUT
+
+GOLDEN = CHECKOUT / "tests/golden/openapi.json"
+PAGE = CHECKOUT / "docs/api.md"
+COMMAND = "python -m agentbox.host.reference.api"
+_TITLES = {
+    "probes": "Probes",
+    "box": "The box",
+    "beads": "Beads",
+    "pods": "Pods",
+    "memory": "Memory",
+    "events": "Events",
+    "agents": "Agents",
+    "tasks": "Tasks",
+    "reviews": "Reviews",
+    "approvals": "Approvals",
+    "states": "States",
+    "tokens": "Tokens",
+    "mesh": "Mesh",
+}
+_HEAD = f"""# Management API
+
+Generated from `agentbox.contracts.registry.ROUTES` by `{COMMAND}`. Do not edit.
+
+The API listens on `api.port`, metrics on `observability.metrics_port`. A request carries `Authorization: Bearer <token>`
+where a scope is named; `admin` holds every scope but `core`, and `mesh:session`, which a session's own token has. Bodies and answers are JSON records
+(`/openapi.json` has their schemas); errors are `application/problem+json` (RFC 9457) with a `code`. Unknown members and
+query names are refused. Streams are server-sent events: `Last-Event-ID` resumes them without gap or repeat.
+"""
+
+
+def outputs() -> Mapping[Path, str]:
+    """Every generated file and its text."""
+    golden = json.dumps(document(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    return {GOLDEN: golden, PAGE: page()}
+
+
+def page() -> str:
+    """The reference page."""
+    parts = [_HEAD]
+    for resource, rows in groupby(ROUTES, key=lambda route: route.handler.partition(".")[0]):
+        parts.append(_table(_TITLES[resource], rows))
+    return "\n".join(parts)
+
+
+def _table(title: str, rows: Iterable[Route]) -> str:
+    lines = [f"## {title}", "", "| Route | Scope | Takes | Answers | What |", "|---|---|---|---|---|"]
+    lines += [
+        f"| `{route.method} {route.template}` | {', '.join(route.scope) or 'public'} | {_takes(route)} "
+        f"| {_answers(route)} | {route.summary} |"
+        for route in rows
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _takes(route: Route) -> str:
+    query = ", ".join(f"`?{name}`" for name in route.query)
+    return " ".join(part for part in (f"`{route.request}`" if route.request else "", query) if part) or "-"
+
+
+def _answers(route: Route) -> str:
+    codes = ", ".join(map(str, route.statuses))
+    form = "events of " if route.stream else ""
+    last = f", then `{route.last}`" if route.last else ""
+    return f"{codes} {form}`{route.response}`{last}" if route.response else codes
+
+
+def main() -> None:
+    """Writes them all."""
+    for path, text in outputs().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""What a feature file lets each of its programs use, in words, for docs/features.md."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agentbox.manifest.features.model import Feature
+
+_WORKSPACE = "/workspace"
+
+
+def rights(feature: Feature) -> str:
+    """One sentence a program; nothing for a feature that has none."""
+    return "; ".join(f"`{table['name']}`: {', '.join(_words(feature, table))}" for table in feature.programs)
+
+
+def _words(feature: Feature, table: Mapping[str, Any]) -> Iterator[str]:
+    sandbox = table.get("sandbox", {})
+    works = [_WORKSPACE] if table.get("directory", "/").startswith(_WORKSPACE) else []
+    state = [volume["target"] for volume in feature.volumes]
+    yield from (f"`{place}`" for place in dict.fromkeys((*works, *state, *sandbox.get("folders", ()))))
+    yield from (f"`{place}` by name" for place in sandbox.get("unlisted", ()))
+    if "password" in table:
+        yield "its password"
+    yield from (f"the secret `{name}`" for name in sandbox.get("secrets", ()))
+    if sandbox.get("token"):
+        yield "the box's own token"
+    if sandbox.get("sockets"):
+        yield "sockets of the file system"
+    yield "any network" if sandbox.get("network") else "no network but its ports"

@@ -1,0 +1,96 @@
+"""The part of docs/features.md about real runs: the table, what is red, and what was not run, with the reason."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from agentbox.manifest.features.available import AVAILABLE
+from agentbox.manifest.features.model import Feature
+
+Rows = Mapping[str, Mapping[str, Any]]
+_INTRO: Final = """## As really run
+
+`./agentbox.sh test features --all` locks each feature, builds its image, boots it in a container, runs its probes there
+as `agentbox verify --probes` does, looks up its commands as an agent would, and removes everything again. A device that
+the machine lacks is left out of the exception, so that all else is tried. Raw rows: `bench/results/features.json`. Size
+is what the feature and what it turns on with it add to the core image: compressed, and unpacked.
+"""
+_HEAD: Final = """| Feature | Locks | Builds | Boots | Probes green | Size added | Exception |
+|---|---|---|---|---|---|---|"""
+
+
+def as_run(features: Mapping[str, Feature], rows: Rows) -> Iterator[str]:
+    """Lines of the page. `features` are the optional ones, `rows` those of bench/results/features.json by name."""
+    yield _INTRO
+    tried = {name: rows[name] for name in features if name in rows and rows[name]["locks"]}
+    if tried:
+        yield f"{_sum(tried)}\n"
+    yield _HEAD
+    yield from (_line(name, rows.get(name)) for name in features)
+    yield ""
+    yield from _listed("Red, and why:", {name: row["why"] for name, row in tried.items() if not _fine(row)})
+    yield from _listed("Not run, or not in full, because:", dict(_not_run(features, rows, tried)))
+
+
+def _sum(tried: Rows) -> str:
+    seconds = sum(sum(row["seconds"].values()) for row in tried.values())
+    days = sorted(row["at"][:10] for row in tried.values())
+    when = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+    machines = ", ".join(sorted({row["machine"] for row in tried.values()}))
+    needs = {name: row["needs"] for name, row in tried.items() if row.get("needs")}
+    most = max(needs, key=lambda name: needs[name], default="")
+    disk = f" {most} asked for the most free disk: {needs[most] / 1e9:.1f} GB." if most else ""
+    return f"Tried {when} on {machines}: {len(tried)} features in {seconds / 60:.0f} minutes.{disk}"
+
+
+def _line(name: str, row: Mapping[str, Any] | None) -> str:
+    if row is None or not row["locks"]:
+        return f"| {name} | not run | | | | | |"
+    green = f"{sum(probe['passed'] for probe in row['probes'])} of {len(row['probes'])}" if row["probes"] else "no"
+    unpacked = _megabytes(row["unpacked"]) if row["boots"] else "?"
+    size = f"{_megabytes(row['compressed'])}, {unpacked}" if row["builds"] else ""
+    marks = ("yes" if row[key] else "no" for key in ("locks", "builds", "boots"))
+    return f"| {name} | {' | '.join(marks)} | {green} | {size} | {', '.join(row['exceptions'])} |"
+
+
+def _megabytes(sizes: Mapping[str, int]) -> str:
+    return f"{sum(sizes.values()) / 1e6:.0f} MB"
+
+
+def _fine(row: Mapping[str, Any]) -> bool:
+    return bool(row["green"] or row.get("without") or row.get("short"))
+
+
+def _not_run(features: Mapping[str, Feature], rows: Rows, tried: Rows) -> Iterator[tuple[str, str]]:
+    """By feature, then what is true of all of them."""
+    for name in features:
+        row = rows.get(name)
+        if row is None:
+            yield name, "no run is kept"
+        elif not row["locks"] or row.get("short"):
+            yield name, row["why"]
+        elif row.get("without"):
+            yield (
+                name,
+                f"started without the {' and the '.join(row['without'])}, which this machine lacks. {row['why']}",
+            )
+    machines = {f"{row['machine']}-linux" for row in tried.values()}
+    for system in sorted({system for feature in features.values() for system in feature.systems} - machines):
+        both = sum(system in features[name].systems for name in tried)
+        yield (
+            system,
+            f"{both} of the features tried were locked for it; no machine of that kind has built or started one",
+        )
+    served = AVAILABLE["image.source"]
+    for source in sorted({source for feature in features.values() for source in feature.sources} - set(served)):
+        has = sum(source in feature.sources for feature in features.values())
+        yield (
+            f"the package source {source}",
+            f"{has} features name its packages; this release builds from {' and '.join(served)}",
+        )
+
+
+def _listed(title: str, rows: Mapping[str, str]) -> Iterator[str]:
+    if rows:
+        yield f"{title}\n"
+        yield from (f"- **{name}**: {' '.join(why.split())}" for name, why in rows.items())
+        yield ""

@@ -1,0 +1,97 @@
+"""docs/features.md, from the feature files and the last real run of each. `python -m agentbox.host.reference.features`."""
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Final
+
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.reference.feature_rights import rights
+from agentbox.host.reference.feature_runs import as_run
+from agentbox.manifest.features.loader import ALWAYS, features_dir, load_features
+from agentbox.manifest.features.model import Feature
+
+TARGET: Final = CHECKOUT / "docs/features.md"
+RESULTS: Final = CHECKOUT / "bench/results/features.json"
+COMMAND: Final = "python -m agentbox.host.reference.features"
+_INTRO: Final = f"""# Features
+
+<!-- Generated from config/features/ and bench/results/features.json by `{COMMAND}`. Do not edit. -->
+
+A feature is a file in `config/features/`: a key of the manifest turns it on, and the same file tells the lock which
+packages it needs, the image which links, the plan which programs, ports, volumes and environment, and the box how to
+prove that all of it is there. Its packages are a layer of their own, `f-<feature>`; what two features share is in
+`f-shared`. Nothing is installed or downloaded when a box starts, and no script of a package is ever run.
+
+`schema/feature.schema.json` closes the form of a file. A program that asks its users for a password finds it in
+`/run/agentbox/secrets/`: the operator's secret where a key of the manifest names one, else one that the first boot makes
+and keeps; `agentbox shell -- cat /var/lib/agentbox/secrets/<name>` shows that one.
+
+A program is confined by the kernel (Landlock and a seccomp filter, `docs/adr/0033-programs-of-features-are-confined.md`): beside the
+toolchain and a temporary folder it has what "May use" says, and nothing else of the box; `agentbox render plan` has
+its ruleset in full, with what exceptions add.
+"""
+
+
+def page(results: Path = RESULTS) -> str:
+    """The whole page, with the rows of that file."""
+    features = {name: row for name, row in load_features().items() if name not in ALWAYS}
+    rows = json.loads(results.read_text())["rows"] if results.exists() else {}
+    parts = [_INTRO, *as_run(features, rows)]
+    for name, feature in features.items():
+        parts += _section(feature, _said(name))
+    return "\n".join(parts)
+
+
+def _said(name: str) -> str:
+    """The comment that a file begins with."""
+    lines = (features_dir() / f"{name}.toml").read_text(encoding="utf-8").splitlines()
+    return " ".join(line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines))
+
+
+def _section(feature: Feature, said: str) -> Iterator[str]:
+    assert feature.gate is not None
+    values = " or ".join(f"`{json.dumps(value)}`" for value in feature.gate.values)
+    also = f", while `{feature.gate.when}`" if feature.gate.when else ""
+    yield f"## {feature.name}\n\n{said}\n"
+    yield f"- Turned on by `{feature.gate.key}` = {values}{also}; from {', '.join(feature.sources)}, on {', '.join(feature.systems)}"
+    for title, text in _facts(feature):
+        if text:
+            yield f"- {title}: {text}"
+    yield ""
+
+
+def _facts(feature: Feature) -> Iterator[tuple[str, str]]:
+    yield "Debian packages", _listed(feature.debian)
+    yield "nixpkgs", _listed(feature.nixpkgs)
+    yield "Python packages", _listed(feature.pypi)
+    yield "npm packages", _listed(feature.npm)
+    yield "Install scripts not run", feature.npm_scripts_ignored
+    yield "Commands", _listed(feature.commands)
+    yield "Memory beside the agents", str(feature.min_memory or "")
+    yield "Environment", _listed(f"{name}={value}" for name, value in feature.env.items())
+    yield "Programs", ", ".join(_program(table) for table in feature.programs)
+    yield "May use", rights(feature)
+    yield "Ports", ", ".join(f"{port.name} {f'`{port.key}`' if port.key else port.port}" for port in feature.ports)
+    yield "Volumes", _listed(table["target"] for table in feature.volumes)
+    yield "Exception", f"`{feature.exception.key}`, {feature.exception.need}" if feature.exception else ""
+    yield "Proof", "; ".join(probe["reason"] for probe in feature.probes)
+
+
+def _program(table: Mapping[str, Any]) -> str:
+    password = table.get("password")
+    return f"`{table['name']}`" + (f" (password `{password['file']}`)" if password else "")
+
+
+def _listed(words: Any) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def main() -> None:
+    """Writes the page."""
+    TARGET.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

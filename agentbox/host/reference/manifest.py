@@ -1,0 +1,135 @@
+"""docs/manifest.md, from the schema. `python -m agentbox.host.reference.manifest` writes it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from agentbox.core.paths import CHECKOUT
+from agentbox.manifest.conditions import Condition, conditions
+from agentbox.manifest.keys import KeySpec, generic, keys
+from agentbox.manifest.schema.bundle import BUNDLE, bundle, properties, resolved
+from agentbox.manifest.toml_text import spell
+
+TARGET: Final = CHECKOUT / "docs/manifest.md"
+COMMAND: Final = "python -m agentbox.host.reference.manifest"
+_INTRO: Final = f"""# agentbox.toml
+
+<!-- Generated from schema/ by `{COMMAND}`. Do not edit. -->
+
+One file says what a box is: TOML 1.0, UTF-8, at most 1 MiB. Absent keys take the default below; a manifest needs only
+`meta.schema_version`. `agentbox config validate` checks a file, `agentbox config explain KEY` says what one key means
+and where its value comes from, `agentbox config show` prints every key with its value.
+
+No credential is ever a value here: keys that end in `_env` hold the name of an environment variable, keys that end in
+`_file` a path in the container. Only one of such a pair may be written.
+
+| What a change needs | |
+|---|---|
+| live | `agentbox up`: taken over in place, read at the next use |
+| boot | `agentbox restart` of the same container |
+| recreate | `agentbox up`: the same image, a new container |
+| rebuild | `agentbox up`: a new image, then a new container |
+
+The first line `#:schema ./schema/{BUNDLE}` gives editors completion, explanations and marks while typing; Taplo (Even
+Better TOML) and Tombi are tested.
+
+Choices of the schema that this release does not have yet are refused by rule E606 (docs/rules.md).
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([_INTRO, *_words(), *(line for name in bundle()["properties"] for line in _section(name))])
+
+
+def _words() -> Iterator[str]:
+    yield "## Type words\n"
+    yield "| Word | Form |\n|---|---|"
+    for name, schema in bundle()["$defs"]["common"]["$defs"].items():
+        form = f"`{schema['pattern']}`" if "pattern" in schema else type_text({**schema, "title": ""})
+        cell = form if len(form) < 90 else ""
+        yield f"| {name} | {schema['description']} {_cell(cell)} |"
+    yield ""
+
+
+def _section(table: str) -> Iterator[str]:
+    """The tables of one section, each with its own keys."""
+    schemas = {path: schema for path, schema in properties() if path == table or path.startswith(f"{table}.")}
+    written: set[str] = set()
+    for path, schema in schemas.items():
+        spelt = generic(path)
+        if "properties" not in schema or spelt in written:
+            continue
+        written.add(spelt)
+        level = "##" if path in (table, f"{table}.*") else "###"
+        yield f"{level} `[{_heading(spelt)}]`\n"
+        yield f"{schema['description']}\n"
+        rows = [row for name in schema["properties"] if (row := _row(f"{path}.{name}", schemas))]
+        if rows:
+            yield "| Key | Type | Default | Change | Meaning |\n|---|---|---|---|---|"
+            yield from rows
+            yield ""
+
+
+def _heading(path: str) -> str:
+    return path.replace(".*", ".<key>" if path.startswith("security.") else ".<name>")
+
+
+def _row(path: str, schemas: Mapping[str, Mapping[str, Any]]) -> str:
+    schema = schemas[path]
+    if "properties" in schema:
+        return ""
+    spec = keys()[generic(path)]
+    default = default_text(spec)
+    when = when_text(conditions().get(generic(path), ()))
+    meaning = f"{schema['description']}{f' Read while {when}.' if when else ''}"
+    return f"| `{path.rpartition('.')[2]}` | {_cell(type_text(schema))} | {_cell(default)} | {spec.apply} | {_cell(meaning)} |"
+
+
+def default_text(spec: KeySpec) -> str:
+    """The default in words of TOML; `required`, or the key whose value is taken."""
+    if spec.required:
+        return "required"
+    return f"as `{spec.inherits}`" if spec.inherits else f"`{spell(spec.default)}`"
+
+
+def type_text(schema: Mapping[str, Any]) -> str:
+    """A type in words: `size`, `integer 64 to 65536`, `one of "a", "b"`."""
+    if schema.get("title"):
+        return str(schema["title"])
+    if "enum" in schema:
+        return f"one of {', '.join(map(spell, schema['enum']))}"
+    if "const" in schema:
+        return spell(schema["const"])
+    if "minimum" in schema:
+        return f"{schema['type']} {schema['minimum']} to {schema['maximum']}"
+    if schema.get("type") == "array":
+        return f"list of {_items(resolved(schema['items']))}"
+    return f"text `{schema['pattern']}`" if "pattern" in schema else str(schema["type"])
+
+
+def _items(schema: Mapping[str, Any]) -> str:
+    if schema.get("type") != "object":
+        return type_text(schema)
+    fields = (
+        f"{name}{'' if name in schema.get('required', ()) else '?'}: {type_text(resolved(item))}"
+        for name, item in schema["properties"].items()
+    )
+    return f"{{{', '.join(fields)}}}"
+
+
+def when_text(wanted: Iterable[Condition]) -> str:
+    """The condition under which a key is read, in words; "" when there is none."""
+    return " and ".join(_condition(item) for item in wanted)
+
+
+def _condition(item: Condition) -> str:
+    values = " or ".join(map(spell, item.values)) or "a value that no choice has"
+    return f"`{item.key}` is {'not ' if item.negated else ''}{values}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page())

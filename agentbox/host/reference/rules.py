@@ -1,0 +1,71 @@
+"""docs/rules.md, from the rules. `python -m agentbox.host.reference.rules` writes it."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from agentbox.core.paths import CHECKOUT
+from agentbox.manifest.rules._retired import RETIRED
+from agentbox.manifest.rules.context import GATES
+from agentbox.manifest.rules.discovery import Rule, discover
+
+TARGET: Final = CHECKOUT / "docs/rules.md"
+COMMAND: Final = "python -m agentbox.host.reference.rules"
+BANDS: Final = {
+    "0": "the file, and the base set",
+    "1": "ports and resources",
+    "2": "security and exceptions",
+    "3": "agents, policies, egress",
+    "4": "mesh and identity",
+    "5": "image and lock",
+    "6": "dead configuration",
+}
+_INTRO: Final = f"""# Rules over the manifest
+
+<!-- Generated from agentbox/manifest/rules/ by `{COMMAND}`. Do not edit. -->
+
+The schema says what a manifest may look like; the rules say what makes no sense, cannot work or is unsafe.
+`agentbox config validate` runs all of them, `agentbox config explain CODE` prints one. A code means one thing for ever;
+its letter is the severity: E error, W warning, I info. Errors stop `up`, `build` and the boot; warnings do not, unless
+`--strict` is given.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([_INTRO, *_index(), *(line for rule in discover().values() for line in _rule(rule)), *_retired()])
+
+
+def _index() -> Iterator[str]:
+    for digit, name in BANDS.items():
+        rules = [rule for rule in discover().values() if rule.code[1] == digit]
+        if rules:
+            yield (
+                f"**{digit}xx: {name}.** " + ", ".join(f"[{rule.code}](#{rule.code.lower()})" for rule in rules) + "\n"
+            )
+
+
+def _rule(rule: Rule) -> Iterator[str]:
+    yield f"## {rule.code}\n"
+    yield f"**{rule.title}** ({rule.severity}, since {rule.since})\n"
+    yield f"{rule.why}\n"
+    gated = set(GATES) <= set(rule.reads)
+    keys = [f"`{key}`" for key in rule.reads if not gated or key not in GATES]
+    yield f"Reads {', '.join([*keys, *(['every gate of a feature'] if gated else [])])}.\n"
+    yield from _example("Trips", rule.bad)
+    yield from _example("Passes", rule.good)
+
+
+def _example(word: str, fragment: str) -> Iterator[str]:
+    text = fragment.strip()
+    yield f"{word}:\n\n```toml\n{text}\n```\n" if text else f"{word}: the smallest manifest, in other surroundings.\n"
+
+
+def _retired() -> Iterator[str]:
+    yield "## Codes not in use\n"
+    yield "| Code | Reason |\n|---|---|"
+    yield from (f"| {code} | {retired.reason} |" for code, retired in sorted(RETIRED.items()))
+    yield ""
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page())

@@ -1,1 +1,0 @@
-"""What maintainer scripts would have made from a feature's packages, made while the image is built. A maker a file."""

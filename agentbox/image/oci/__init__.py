@@ -1,1 +1,0 @@
-"""Packs listed folders into layers and layers into an archive. Runs inside derivations."""

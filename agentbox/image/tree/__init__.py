@@ -1,1 +1,0 @@
-"""Lays out one layer as a folder of files and a list of what each of them is. Runs inside derivations."""

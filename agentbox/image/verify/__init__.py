@@ -1,1 +1,0 @@
-"""Derives an image again and names the first thing that differs."""

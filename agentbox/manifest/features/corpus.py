@@ -1,0 +1,38 @@
+"""The skills corpus: the folders of `config/skills/`, each with a SKILL.md that says what it is for."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from agentbox.core.data_files import config_dir
+from agentbox.policy.patterns import globs
+
+
+def corpus_dir() -> Path:
+    """The folder `config/skills`."""
+    return config_dir() / "skills"
+
+
+@cache
+def skill_names() -> frozenset[str]:
+    """The names of all skills."""
+    return frozenset(path.parent.name for path in corpus_dir().glob("*/SKILL.md"))
+
+
+def skill_files(names: Iterable[str]) -> Mapping[str, bytes]:
+    """The files of these skills by path below the corpus."""
+    folder = corpus_dir()
+    files = (path for name in names for path in (folder / name).rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(files)}
+
+
+def selected(include: Iterable[str], exclude: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
+    """The names that a manifest puts into the image, sorted: those that `include` matches and `exclude` does not."""
+    wanted, unwanted = tuple(include), tuple(exclude)
+    return tuple(
+        sorted(name for name in names if _any(wanted, name) and not _any(unwanted, name)),
+    )
+
+
+def _any(patterns: Iterable[str], name: str) -> bool:
+    return any(globs.matches(pattern, name) for pattern in patterns)

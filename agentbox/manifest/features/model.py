@@ -1,0 +1,62 @@
+"""One optional capability, as its file in `config/features/` says. Standard library only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentbox.manifest.tables.security import ExceptionKey
+from agentbox.manifest.types import Size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """The manifest key and the values of it that turn a feature on; where `when` names a switch, only while it is on."""
+
+    key: str
+    values: tuple[bool | str, ...]
+    when: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExceptionNeed:
+    """The security exception of a feature; `need` is what a missing block means: required = E201, advised = W021."""
+
+    key: ExceptionKey
+    need: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedPort:
+    """A listener: its port is fixed, or that of the manifest key `key`."""
+
+    name: str
+    port: int = 0
+    key: str = ""
+    publish: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """`gate` None = always on. `programs`, `probes` and `volumes` hold tables in the form of the plan's records."""
+
+    name: str
+    gate: Gate | None = None
+    sources: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
+    debian: tuple[str, ...] = ()
+    unused_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    nixpkgs: tuple[str, ...] = ()
+    npm: tuple[str, ...] = ()
+    pypi: tuple[str, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
+    wrappers: tuple[tuple[str, str], ...] = ()
+    made: tuple[str, ...] = ()
+    npm_scripts_ignored: str = ""
+    commands: tuple[str, ...] = ()
+    min_memory: Size | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    volumes: tuple[Mapping[str, Any], ...] = ()
+    exception: ExceptionNeed | None = None
+    programs: tuple[Mapping[str, Any], ...] = ()
+    probes: tuple[Mapping[str, Any], ...] = ()
+    ports: tuple[FixedPort, ...] = ()

@@ -1,0 +1,50 @@
+"""The port table: every listener that a manifest turns on, with the key or feature that owns it."""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from agentbox.manifest.features.loader import value_at
+from agentbox.manifest.features.model import Feature, FixedPort
+from agentbox.manifest.gateway_port import GATEWAY_PORT
+from agentbox.manifest.model import Model
+
+
+@dataclass(frozen=True)
+class Listener:
+    """`owner` is a manifest key, `gateway`, or `<feature>:<name>`; a published one is reachable from the host."""
+
+    owner: str
+    port: int
+    published: bool
+
+
+def port_table(model: Model, features: Mapping[str, Feature], on: Iterable[str]) -> tuple[Listener, ...]:
+    """All listeners, in the order in which a taken port is reported."""
+    rows = [
+        Listener("api.port", model.api.port, published=True),
+        Listener("observability.metrics_port", model.observability.metrics_port, published=True),
+    ]
+    if model.privacy.enabled and model.privacy.mode.startswith("local-"):
+        rows.append(Listener("privacy.port", model.privacy.port, published=False))
+    if model.adapters.orchestrator.use != "off":
+        rows.append(Listener("gateway", GATEWAY_PORT, published=False))
+    if model.desktop.enabled:
+        rows.append(Listener("desktop.port", model.desktop.port, published=True))
+    relay = model.sovereign_mesh.relay
+    if relay.enabled and relay.implementation == "embedded":
+        rows.append(Listener("sovereign_mesh.relay.port", relay.port, published=relay.expose))
+    rows += [_listener(model, name, fixed) for name in on for fixed in features[name].ports]
+    return tuple(dict.fromkeys(rows))  # a key is listed once, whoever states it
+
+
+def _listener(model: Model, feature: str, fixed: FixedPort) -> Listener:
+    if fixed.key:
+        return Listener(fixed.key, value_at(model, fixed.key), fixed.publish)
+    return Listener(f"{feature}:{fixed.name}", fixed.port, fixed.publish)
+
+
+def free_port(table: Iterable[Listener], near: int) -> int:
+    """The first port above `near` that no listener of the table has."""
+    taken = {row.port for row in table}
+    return next(port for port in itertools.chain(range(near + 1, 65536), range(1024, near)) if port not in taken)

@@ -1,0 +1,103 @@
+"""The model as a flat table of keys: type, default, apply class. `*` stands for the name in a map."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, get_args, get_origin
+
+from agentbox.manifest.load import Manifest
+from agentbox.manifest.model import Model, hints_of, plain
+from agentbox.manifest.types import INHERITS, Apply
+
+
+@dataclass(frozen=True)
+class KeySpec:
+    """One key. `hint` is its annotation with the type words; `default` is plain data. An absent key takes the value of
+    the key `inherits` where there is one."""
+
+    path: str
+    hint: Any
+    default: Any
+    apply: Apply
+    required: bool = field(default=False)
+    inherits: str = ""
+
+
+@cache
+def keys() -> Mapping[str, KeySpec]:
+    """Every key of the model by path, in the order of the model."""
+    return {spec.path: spec for spec in _walk(Model, "")}
+
+
+def apply_classes() -> dict[str, Apply]:
+    """Apply class by key path; entries of a map are spelt `security.exceptions.*.reason`."""
+    return {path: spec.apply for path, spec in keys().items()}
+
+
+def apply_class(path: str) -> Apply:
+    """The apply class of a real key path. Raises KeyError for a key that does not exist."""
+    return keys()[generic(path)].apply
+
+
+@cache
+def generic(path: str) -> str:
+    """A real key path with the names of maps replaced by `*`."""
+    parts = path.split(".")
+    for prefix in map_paths():
+        at = prefix.split(".")
+        if parts[: len(at)] == at and len(parts) > len(at):
+            parts[len(at)] = "*"
+    return ".".join(parts)
+
+
+@cache
+def map_paths() -> tuple[str, ...]:
+    """The tables whose keys are names of entries."""
+    return tuple(dict.fromkeys(path.split(".*")[0] for path in keys() if ".*" in path))
+
+
+def telling_values(manifest: Manifest) -> dict[str, Any]:
+    """The same without the keys of a map entry that hold their default: an agent that is added changes what it says, not
+    what it leaves out. A security exception tells by being there at all, so its keys all count."""
+    values = effective_values(manifest)
+    return {path: value for path, value in values.items() if not _untold(path, value, values)}
+
+
+def _untold(path: str, value: Any, values: Mapping[str, Any]) -> bool:
+    spec = keys()[spelt] if (spelt := generic(path)) != path else None
+    if spec is None or spec.required or path.startswith("security."):
+        return False
+    return bool(value == (values[spec.inherits] if spec.inherits else spec.default))
+
+
+def effective_values(manifest: Manifest) -> dict[str, Any]:
+    """Every key with its value, defaults included, as plain data. Maps give one path an entry that is written."""
+    return {path: plain(value) for path, value in flat(manifest.usable)}
+
+
+def flat(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key path of a model with its value as the model holds it."""
+    for item in fields(record):
+        value, path = getattr(record, item.name), f"{prefix}{item.name}"
+        if is_dataclass(value):
+            yield from flat(value, f"{path}.")
+        elif isinstance(value, Mapping):
+            for name, entry in value.items():
+                yield from flat(entry, f"{path}.{name}.")
+        else:
+            yield path, value
+
+
+def _walk(kind: type, prefix: str, inherited: str = "") -> Iterator[KeySpec]:
+    hints = hints_of(kind)
+    for item in fields(kind):
+        hint, path = hints[item.name], f"{prefix}{item.name}"
+        bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+        if get_origin(bare) is Mapping:
+            yield from _walk(get_args(bare)[1], f"{path}.*.")
+        elif isinstance(bare, type) and is_dataclass(bare):
+            yield from _walk(bare, f"{path}.", item.metadata.get(INHERITS, ""))
+        else:
+            source = f"{inherited}.{item.name}" if inherited else ""
+            marks = item.metadata
+            yield KeySpec(path, hint, plain(item.default), marks["apply"], marks["required"], source)

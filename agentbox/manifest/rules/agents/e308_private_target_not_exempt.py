@@ -1,0 +1,56 @@
+"""E308: a target that the proxy refuses whatever else is allowed."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules._hosts import is_loopback
+from agentbox.manifest.rules.agents._policies import fits
+from agentbox.manifest.rules.context import View
+from agentbox.policy.patterns.hosts import HostPattern
+from agentbox.policy.patterns.refused import is_refused
+from agentbox.policy.patterns.scopes import parse
+
+CODE, SINCE = "E308", "0.1"
+TITLE = "private target not exempt"
+WHY = """The proxy refuses loopback, private, link-local and metadata addresses after resolution, so that no name can lead
+an agent into the network around the box. A target in such a range would always be refused."""
+READS = ("egress.allow", "egress.allow_private", "policies", "policies.*.net")
+BAD = """
+[egress]
+allow = ["10.0.0.5:443"]
+"""
+GOOD = """
+[egress]
+allow = ["10.0.0.5:443"]
+allow_private = ["10.0.0.5:443"]
+"""
+EACH = ("", "policies")
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a target."""
+    exempt = [HostPattern.parse(text) for text in view["egress.allow_private"] if fits("net", text)]
+    for key, text in _targets(view):
+        if not fits("net", text):
+            continue  # E303 says so
+        target = parse("net", text)
+        if isinstance(target, HostPattern) and _is_private(target) and not any(one.covers(target) for one in exempt):
+            yield view.finding(
+                key,
+                message=f"{text} lies in a range that the proxy always refuses",
+                remedy=f'Add "{target.address_and_port}" to egress.allow_private, if agents may reach it.',
+                related=("egress.allow_private",),
+            )
+
+
+def _targets(view: View) -> Iterator[tuple[str, str]]:
+    if not view.table:
+        yield from (("egress.allow", text) for text in view["egress.allow"])
+        return
+    for at, rule in enumerate(view["policies.*.net"]):
+        if rule.mode == "allow" and "connect" in rule.operations:
+            yield from ((f"policies.*.net[{at}].patterns", text) for text in rule.patterns)
+
+
+def _is_private(target: HostPattern) -> bool:
+    return is_refused(target.network) if target.network is not None else is_loopback(target.name.removeprefix("*."))

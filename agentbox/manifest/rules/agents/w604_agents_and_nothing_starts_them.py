@@ -1,0 +1,35 @@
+"""W604: agents, and the slot that starts them is off."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.agents._policies import enabled_agents
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "W604", "0.1"
+TITLE = "agents, but nothing starts them"
+WHY = """Agents are started by the orchestrator slot and by nothing else. While it is off they can never start."""
+READS = ("adapters.orchestrator.use", "agents", "agents.*.enabled")
+BAD = """
+[adapters]
+orchestrator.use = "off"
+[agents.builder]
+command = ["builder"]
+"""
+GOOD = """
+[adapters]
+orchestrator.use = "local-process"
+[agents.builder]
+command = ["builder"]
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    if view["adapters.orchestrator.use"] == "off" and (agents := enabled_agents(view)):
+        yield view.finding(
+            "adapters.orchestrator.use",
+            message=f"the orchestrator is off, so nothing can start {', '.join(agents)}",
+            remedy='Set adapters.orchestrator.use = "local-process", or enabled = false for each of these agents.',
+            related=tuple(f"agents.{name}" for name in agents),
+        )

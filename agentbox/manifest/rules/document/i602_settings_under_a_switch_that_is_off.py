@@ -1,0 +1,41 @@
+"""I602: settings kept for later."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.document._dead import dead_keys
+
+CODE, SINCE = "I602", "0.1"
+TITLE = "settings under a switch that is off"
+WHY = "The settings do nothing while their switch is off. That is fine when they are kept for later."
+READS = ("**",)
+BAD = """
+[privacy]
+enabled = false
+entities = ["email"]
+"""
+GOOD = """
+[privacy]
+enabled = true
+entities = ["email"]
+"""
+LAST = True
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a table, at its first such key."""
+    tables: dict[str, list[str]] = {}
+    switches: dict[str, str] = {}
+    for key, failed in dead_keys(view):
+        if all(condition.is_switch for condition in failed) and key not in view.errors:
+            tables.setdefault(key.rpartition(".")[0], []).append(key)
+            switches[key.rpartition(".")[0]] = failed[0].key
+    for table, keys in tables.items():
+        names = ", ".join(key.rpartition(".")[2] for key in keys)
+        yield view.finding(
+            keys[0],
+            message=f"[{table}] has settings ({names}) that do nothing while {switches[table]} is off",
+            remedy="Nothing to do if they are kept for later.",
+            related=(switches[table], *keys[1:]),
+        )

@@ -1,0 +1,116 @@
+"""Runs the rules: all of them, whatever others found. Only a file that is no TOML ends a run early."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentbox.manifest.features.loader import enabled
+from agentbox.manifest.features.model import Feature
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.load import Manifest
+from agentbox.manifest.rules.context import Given, Unusable, View
+from agentbox.manifest.rules.discovery import Rule, discover
+from agentbox.manifest.rules.lock_input import LockInput
+
+
+class RuleBug(RuntimeError):
+    """A rule raised: exit code 2 with its code and the traceback."""
+
+
+@dataclass(frozen=True)
+class NotEvaluated:
+    """A rule, or one entry of its map, that could not run because of the withdrawn key `because`."""
+
+    code: str
+    because: str
+    entry: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """Plain data; `entry` only where there is one."""
+        return {"code": self.code, "because": self.because, **({"entry": self.entry} if self.entry else {})}
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that was found, sorted by line, column, code."""
+
+    findings: tuple[Finding, ...]
+    not_evaluated: tuple[NotEvaluated, ...] = ()
+    rules_run: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Findings by severity."""
+        severities = [finding.severity for finding in self.findings]
+        return {severity: severities.count(severity) for severity in ("error", "warning", "info")}
+
+    @property
+    def valid(self) -> bool:
+        """True without an error."""
+        return self.counts["error"] == 0
+
+    def to_json(self, path: str) -> dict[str, Any]:
+        """What `agentbox config validate --format json` prints."""
+        return {
+            "path": path,
+            "valid": self.valid,
+            "counts": self.counts,
+            "findings": [finding.to_json() for finding in self.findings],
+            "not_evaluated": [item.to_json() for item in self.not_evaluated],
+            "rules_run": self.rules_run,
+        }
+
+
+def run(
+    manifest: Manifest,
+    *,
+    features: Mapping[str, Feature],
+    lock: LockInput | None = None,
+    environment: Mapping[str, str] | None = None,
+    systems: Iterable[str] = (),
+    only_environment: bool = False,
+) -> Report:
+    """Every rule over a manifest, the schema's findings included. `lock` None = not given, `MISSING` = there is none.
+
+    With `environment` the conditions marked [env] hold too; `only_environment` runs nothing but the rules that have one.
+    Raises RuleBug when a rule raises.
+    """
+    if any(finding.code == "E000" for finding in manifest.findings):
+        return Report(manifest.findings)
+    given = Given(manifest, features, enabled(manifest, features), lock, environment, tuple(systems))
+    rules = [rule for rule in discover().values() if rule.environment or not only_environment]
+    first = _Pass(given)
+    first.run(rule for rule in rules if not rule.last)
+    second = _Pass(given, frozenset(found.key for found in first.findings if found.severity == "error"))
+    second.run(rule for rule in rules if rule.last)
+    found = sorted((*first.findings, *second.findings), key=lambda finding: finding.order)
+    return Report(tuple(found), (*first.skipped, *second.skipped), len(rules))
+
+
+class _Pass:
+    def __init__(self, given: Given, errors: frozenset[str] = frozenset()) -> None:
+        self.given = given
+        self.errors = errors
+        self.findings: list[Finding] = []
+        self.skipped: list[NotEvaluated] = []
+
+    def run(self, rules: Iterable[Rule]) -> None:
+        for rule in rules:
+            for view in self.views(rule):
+                self.apply(rule, view)
+
+    def views(self, rule: Rule) -> Iterator[View]:
+        whole = View(rule.code, self.given, errors=self.errors)
+        for table in rule.each:
+            if table:
+                yield from (replace(whole, table=table, entry=name) for name in whole.names(table))
+            else:
+                yield whole
+
+    def apply(self, rule: Rule, view: View) -> None:
+        try:
+            self.findings += list(rule.check(view))
+        except Unusable as unusable:
+            self.skipped.append(NotEvaluated(rule.code, unusable.key, view.entry))
+        except Exception as error:
+            raise RuleBug(f"rule {rule.code} raised {type(error).__name__}: {error}") from error

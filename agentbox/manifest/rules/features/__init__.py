@@ -1,0 +1,1 @@
+"""Rules about features and what they need. One file a rule, named after its code."""

@@ -1,0 +1,33 @@
+"""E006: training of splats has no CUDA device."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E006", "0.1"
+TITLE = "Gaussian splatting without local CUDA"
+WHY = """It trains on CUDA only: without such a device in the box it would be installed and fail at its first step."""
+READS = ("skills.spatial_and_3d.gaussian_splatting", "gpu.backend")
+BAD = """
+[skills.spatial_and_3d]
+gaussian_splatting = true
+"""
+GOOD = """
+[skills.spatial_and_3d]
+gaussian_splatting = true
+[gpu]
+backend = "local-cuda"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    key = "skills.spatial_and_3d.gaussian_splatting"
+    if view[key] and view["gpu.backend"] != "local-cuda":
+        yield view.finding(
+            key,
+            message=f'Gaussian splatting trains on CUDA only, and gpu.backend is "{view["gpu.backend"]}"',
+            remedy=f'Set gpu.backend = "local-cuda", or {key} = false.',
+            related=("gpu.backend",),
+        )

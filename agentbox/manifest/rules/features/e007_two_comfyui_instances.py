@@ -1,0 +1,31 @@
+"""E007: ComfyUI is built in and also elsewhere."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E007", "0.1"
+TITLE = "two ComfyUI instances"
+WHY = """A skill talks to one instance. With one built in and another named, half of the work would go where nobody looks."""
+READS = ("skills.media.comfyui_builtin", "skills.media.comfyui_url")
+BAD = """
+[skills.media]
+comfyui_builtin = true
+comfyui_url = "https://pictures.example"
+"""
+GOOD = """
+[skills.media]
+comfyui_url = "https://pictures.example"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    if view["skills.media.comfyui_builtin"] and view["skills.media.comfyui_url"]:
+        yield view.finding(
+            "skills.media.comfyui_url",
+            message="ComfyUI is built in, and skills.media.comfyui_url names an instance elsewhere",
+            remedy="Keep one: remove skills.media.comfyui_url, or set skills.media.comfyui_builtin = false.",
+            related=("skills.media.comfyui_builtin",),
+        )

@@ -1,0 +1,34 @@
+"""E010: a browser window with no screen."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E010", "0.1"
+TITLE = "headed browser without a desktop"
+WHY = """A browser that shows its window needs a display; without one it ends as soon as it starts."""
+READS = ("skills.browser.playwright", "skills.browser.headed", "desktop.enabled")
+BAD = """
+[skills.browser]
+playwright = true
+headed = true
+"""
+GOOD = """
+[skills.browser]
+playwright = true
+headed = true
+[desktop]
+enabled = true
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    if view["skills.browser.playwright"] and view["skills.browser.headed"] and not view["desktop.enabled"]:
+        yield view.finding(
+            "skills.browser.headed",
+            message="the browser is to show its window, and there is no desktop to show it on",
+            remedy="Set desktop.enabled = true, or skills.browser.headed = false.",
+            related=("desktop.enabled",),
+        )

@@ -1,0 +1,34 @@
+"""E019: CUDA libraries and no device for them."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E019", "0.1"
+TITLE = "CUDA libraries without a CUDA backend"
+WHY = """The libraries take gigabytes in the image and would find no device."""
+READS = ("toolchains.cuda", "gpu.backend")
+BAD = """
+[toolchains]
+cuda = true
+[gpu]
+backend = "ollama-cuda"
+"""
+GOOD = """
+[toolchains]
+cuda = true
+[gpu]
+backend = "local-cuda"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    if view["toolchains.cuda"] and view["gpu.backend"] != "local-cuda":
+        yield view.finding(
+            "toolchains.cuda",
+            message=f'the CUDA libraries would have no device: gpu.backend is "{view["gpu.backend"]}"',
+            remedy='Set gpu.backend = "local-cuda", or toolchains.cuda = false.',
+            related=("gpu.backend",),
+        )

@@ -1,0 +1,35 @@
+"""E201: a feature that is nothing without its exception."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import GATES, View
+from agentbox.manifest.rules.features._features import block, features_on
+
+CODE, SINCE = "E201", "0.1"
+TITLE = "feature cannot run without its exception"
+WHY = """The device that the feature works with is not in the box until its exception adds it."""
+READS = (*GATES, "security.exceptions")
+BAD = """
+[gpu]
+backend = "local-cuda"
+"""
+GOOD = """
+[gpu]
+backend = "local-cuda"
+[security]
+audit_acknowledged = true
+[security.exceptions.gpu-cuda]
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a feature."""
+    for feature, gate in features_on(view):
+        need = feature.exception
+        if need is not None and need.need == "required" and not block(view, need.key):
+            yield view.finding(
+                gate,
+                message=f"{feature.name} cannot run without the exception {need.key}: what it works with would be missing",
+                remedy=f"Add the block [security.exceptions.{need.key}], and security.audit_acknowledged = true once read.",
+            )

@@ -1,0 +1,41 @@
+"""E306: the program of an agent is not in the image."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import GATES, View
+from agentbox.manifest.rules.features._features import features_on, turn_on
+
+CODE, SINCE = "E306", "0.1"
+TITLE = "agent's command belongs to a feature that is off"
+WHY = """The program comes into the image with its feature. While that is off the agent would end at once with "no such
+file"."""
+READS = ("agents", "agents.*.enabled", "agents.*.command", *GATES)
+BAD = """
+[agents.builder]
+command = ["claude", "-p"]
+"""
+GOOD = """
+[agents.builder]
+command = ["claude", "-p"]
+[toolchains]
+claude_code = true
+"""
+EACH = "agents"
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding an agent."""
+    if not view["agents.*.enabled"]:
+        return
+    command = view["agents.*.command"][0].rpartition("/")[2]
+    owners = [feature for feature in view.features.values() if command in feature.commands]
+    there = {feature.name for feature, _ in features_on(view)}
+    if owners and not any(feature.gate is None or feature.name in there for feature in owners):
+        switches = " or ".join(turn_on(feature) for feature in owners)
+        yield view.finding(
+            "agents.*.command",
+            message=f"{command} is not in the image: it comes with {' or '.join(feature.name for feature in owners)}",
+            remedy=f"Set {switches}.",
+            related=tuple(feature.gate.key for feature in owners if feature.gate),
+        )

@@ -1,0 +1,70 @@
+"""The lock as rules see it: loaded, missing, or (None) not given. Read loosely, so that a rule can say what is wrong."""
+
+import json
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from agentbox.core.errors import AgentboxError, ExitCode
+
+LOCK_FILE: Final = "agentbox.lock"
+FLAKE_FILE: Final = "flake.lock"
+
+
+@dataclass(frozen=True)
+class LockInput:
+    """`tables` is the document of agentbox.lock, `flake` that of flake.lock (None = there is none beside the manifest)."""
+
+    present: bool
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    flake: Mapping[str, Any] | None = None
+
+    @property
+    def architectures(self) -> tuple[str, ...]:
+        """Those that the lock has packages for."""
+        return tuple(self.tables.get("debian", {}))
+
+    def rows(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Every entry with the table that it stands in."""
+        for table in ("seed", "debian"):
+            for architecture, part in self.tables.get(table, {}).items():
+                yield from ((f"{table}.{architecture}", row) for row in part.get("files", ()))
+        for table in ("wheels", "npm"):
+            yield from ((table, row) for row in self.tables.get(table, {}).get("files", ()))
+
+    def names(self, table: str) -> frozenset[str]:
+        """The package names of a table."""
+        return frozenset(str(row.get("name", "")) for at, row in self.rows() if at == table)
+
+    @property
+    def nixpkgs_hash(self) -> str:
+        """The hash of the nixpkgs input of flake.lock; "" without one."""
+        nodes = (self.flake or {}).get("nodes", {})
+        name = nodes.get("root", {}).get("inputs", {}).get("nixpkgs", "")
+        return str(nodes.get(name, {}).get("locked", {}).get("narHash", ""))
+
+
+MISSING: Final = LockInput(present=False)
+
+
+def read_lock(path: Path) -> LockInput:
+    """The lock at that path and the flake.lock beside it. Raises AgentboxError (exit 2) for one that cannot be read."""
+    tables = _document(path, tomllib.loads)
+    return LockInput(
+        present=tables is not None, tables=tables or {}, flake=_document(path.with_name(FLAKE_FILE), json.loads)
+    )
+
+
+def _document(path: Path, parse: Callable[[str], Any]) -> Mapping[str, Any] | None:
+    try:
+        found: Mapping[str, Any] = parse(path.read_text(encoding="utf-8"))
+        return found
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        again = "nix flake lock" if path.name == FLAKE_FILE else "agentbox lock"
+        raise AgentboxError(
+            f"cannot read {path}: {error}", f"Run `{again}` to write it anew.", exit_code=ExitCode.USAGE
+        ) from error

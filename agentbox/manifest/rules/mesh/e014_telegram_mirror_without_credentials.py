@@ -1,0 +1,48 @@
+"""E014: the mirror cannot log in."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E014", "0.1"
+TITLE = "Telegram mirror without credentials"
+WHY = """The mirror needs the token of its bot and the chat it writes to; both are named here and held by the environment."""
+READS = (
+    "sovereign_mesh.telegram_mirror.enabled",
+    "sovereign_mesh.telegram_mirror.bot_token_env",
+    "sovereign_mesh.telegram_mirror.chat_id_env",
+)
+BAD = """
+[sovereign_mesh.telegram_mirror]
+enabled = true
+chat_id_env = ""
+"""
+GOOD = """
+[sovereign_mesh.telegram_mirror]
+enabled = true
+"""
+ENVIRONMENT = True
+
+
+_TABLE = "sovereign_mesh.telegram_mirror"
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a variable; that it is set is asked only with the environment."""
+    if not view[f"{_TABLE}.enabled"]:
+        return
+    for name, need in (("bot_token_env", "the token of the bot"), ("chat_id_env", "the number of the chat")):
+        key = f"{_TABLE}.{name}"
+        if not view[key]:
+            yield view.finding(
+                key,
+                message=f"the mirror is enabled, and nothing names {need}",
+                remedy=f"Set {key} to the name of a variable.",
+            )
+        elif view.unset(view[key]):
+            yield view.finding(
+                key,
+                message=f"the variable {view[key]} is not set; it holds {need}",
+                remedy=f"Set {view[key]} in .env beside the manifest or in the environment, or name another in {key}.",
+            )

@@ -1,0 +1,32 @@
+"""E026: a relay in a box without an identity."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E026", "0.1"
+TITLE = "relay without the sovereign mesh"
+WHY = """A relay signs and admits with the key pair of its box, and only the sovereign mesh gives the box one."""
+READS = ("sovereign_mesh.relay.enabled", "sovereign_mesh.enabled")
+BAD = """
+[sovereign_mesh.relay]
+enabled = true
+"""
+GOOD = """
+[sovereign_mesh]
+enabled = true
+[sovereign_mesh.relay]
+enabled = true
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    if view["sovereign_mesh.relay.enabled"] and not view["sovereign_mesh.enabled"]:
+        yield view.finding(
+            "sovereign_mesh.relay.enabled",
+            message="a relay needs the identity of the box, and sovereign_mesh.enabled is false",
+            remedy="Set sovereign_mesh.enabled = true, or sovereign_mesh.relay.enabled = false.",
+            related=("sovereign_mesh.enabled",),
+        )

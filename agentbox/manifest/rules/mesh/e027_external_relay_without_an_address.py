@@ -1,0 +1,39 @@
+"""E027: nothing says where the external relay is."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E027", "0.1"
+TITLE = "external relay without an address"
+WHY = """An external relay is found by its own address or through the mesh host; without either no event is stored."""
+READS = ("sovereign_mesh.relay.enabled", "sovereign_mesh.relay.implementation", "sovereign_mesh.relay.url", "mesh.mode")
+BAD = """
+[sovereign_mesh]
+enabled = true
+[sovereign_mesh.relay]
+enabled = true
+implementation = "external"
+"""
+GOOD = """
+[sovereign_mesh]
+enabled = true
+[sovereign_mesh.relay]
+enabled = true
+implementation = "external"
+url = "wss://relay.example"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    if not view["sovereign_mesh.relay.enabled"] or view["sovereign_mesh.relay.implementation"] != "external":
+        return
+    if not view["sovereign_mesh.relay.url"] and view["mesh.mode"] != "client":
+        yield view.finding(
+            "sovereign_mesh.relay.implementation",
+            message="the relay is external and nothing says where it is",
+            remedy='Set sovereign_mesh.relay.url = "wss://<the relay>".',
+            related=("mesh.mode",),
+        )

@@ -1,0 +1,34 @@
+"""E028: something else listens on the port of the relay."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import PORT_KEYS, View
+from agentbox.manifest.rules.ports._ports import others_on, taken
+
+CODE, SINCE = "E028", "0.1"
+TITLE = "relay port taken"
+WHY = "Two programs cannot listen on one port; the second would never start, and the box would never be ready."
+READS = PORT_KEYS
+BAD = """
+[sovereign_mesh]
+enabled = true
+[sovereign_mesh.relay]
+enabled = true
+port = 9090
+"""
+GOOD = """
+[sovereign_mesh]
+enabled = true
+[sovereign_mesh.relay]
+enabled = true
+port = 7777
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a listener that has the same port; the metrics port is E013's, the privacy port E025's."""
+    key = "sovereign_mesh.relay.port"
+    if any(row.owner == key for row in view.ports):
+        besides = (key, "observability.metrics_port", "privacy.port")
+        yield from (taken(view, key, row.owner) for row in others_on(view, view[key], besides=besides))

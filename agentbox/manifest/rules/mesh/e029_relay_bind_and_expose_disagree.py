@@ -1,0 +1,55 @@
+"""E029: the relay listens where it is not published, or the other way round."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules._hosts import is_loopback, is_wildcard
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E029", "0.1"
+TITLE = "relay bind and expose disagree"
+WHY = """A listener on every address that is not published serves nobody; a published one on loopback cannot be reached. Each
+half alone is a mistake."""
+READS = (
+    "sovereign_mesh.relay.enabled",
+    "sovereign_mesh.relay.implementation",
+    "sovereign_mesh.relay.bind",
+    "sovereign_mesh.relay.expose",
+)
+BAD = """
+[sovereign_mesh]
+enabled = true
+[sovereign_mesh.relay]
+enabled = true
+bind = "0.0.0.0"
+"""
+GOOD = """
+[sovereign_mesh]
+enabled = true
+[sovereign_mesh.relay]
+enabled = true
+bind = "0.0.0.0"
+expose = true
+"""
+_TABLE = "sovereign_mesh.relay"
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    if not view[f"{_TABLE}.enabled"] or view[f"{_TABLE}.implementation"] != "embedded":
+        return
+    bind, expose = view[f"{_TABLE}.bind"], view[f"{_TABLE}.expose"]
+    if is_wildcard(bind) and not expose:
+        yield view.finding(
+            f"{_TABLE}.bind",
+            message=f"the relay listens on {bind} and is not published: it listens widely for nobody",
+            remedy=f'Set {_TABLE}.bind = "127.0.0.1", or {_TABLE}.expose = true.',
+            related=(f"{_TABLE}.expose",),
+        )
+    if expose and is_loopback(bind):
+        yield view.finding(
+            f"{_TABLE}.expose",
+            message=f"the relay is published and listens on {bind} only: it cannot be reached",
+            remedy=f'Set {_TABLE}.bind = "0.0.0.0", or {_TABLE}.expose = false.',
+            related=(f"{_TABLE}.bind",),
+        )

@@ -1,0 +1,43 @@
+"""E401: client or host without what the mode needs."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E401", "0.1"
+TITLE = "mesh mode is incomplete"
+WHY = "A client must know its host, and both sides must know the enrolment token; otherwise nobody can register."
+READS = ("mesh.mode", "mesh.host_url", "mesh.token_env", "mesh.token_file")
+BAD = """
+[mesh]
+mode = "client"
+[adapters]
+beads.use = "external-http"
+"""
+GOOD = """
+[mesh]
+mode = "client"
+host_url = "https://mesh.example"
+[adapters]
+beads.use = "external-http"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a missing part."""
+    mode = view["mesh.mode"]
+    if mode == "client" and not view["mesh.host_url"]:
+        yield view.finding(
+            "mesh.host_url",
+            message="the box is a mesh client and has no host",
+            remedy='Set mesh.host_url = "https://<the host>:9090".',
+            related=("mesh.mode",),
+        )
+    if mode != "standalone" and not view["mesh.token_env"] and not view["mesh.token_file"]:
+        yield view.finding(
+            "mesh.token_env",
+            message=f"the box is a mesh {mode} and has no enrolment token",
+            remedy="Set mesh.token_env to the name of a variable, or mesh.token_file to a file in the container.",
+            related=("mesh.mode",),
+        )

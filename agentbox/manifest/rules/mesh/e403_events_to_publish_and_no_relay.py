@@ -1,0 +1,39 @@
+"""E403: events are to be published and there is no relay."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E403", "0.1"
+TITLE = "events to publish, no relay"
+WHY = """With events to publish `/ready` waits for one relay that is up. Without any it would never turn 200."""
+READS = (
+    "sovereign_mesh.enabled",
+    "sovereign_mesh.publish_agent_events",
+    "sovereign_mesh.relays",
+    "sovereign_mesh.relay.enabled",
+)
+BAD = """
+[sovereign_mesh]
+enabled = true
+publish_agent_events = true
+"""
+GOOD = """
+[sovereign_mesh]
+enabled = true
+publish_agent_events = true
+relays = ["wss://relay.example"]
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    if not view["sovereign_mesh.enabled"] or not view["sovereign_mesh.publish_agent_events"]:
+        return
+    if not view["sovereign_mesh.relays"] and not view["sovereign_mesh.relay.enabled"]:
+        yield view.finding(
+            "sovereign_mesh.publish_agent_events",
+            message="events are to be published and there is no relay: `/ready` would never turn 200",
+            remedy='Add a relay: sovereign_mesh.relays = ["wss://<the relay>"], or sovereign_mesh.relay.enabled = true.',
+        )

@@ -1,0 +1,54 @@
+"""E404: tokens and records in the clear."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules._hosts import clear_text_host, is_loopback
+from agentbox.manifest.rules.context import View
+from agentbox.manifest.tables.slots import SLOTS
+
+CODE, SINCE = "E404", "0.1"
+TITLE = "clear text to a slot or the mesh host"
+WHY = """Tokens and records would be readable on the way. The slot refuses such an address at boot, so the box would
+not become ready."""
+_COMMAND = "adapters.orchestrator.command"
+READS = (
+    "mesh.mode",
+    "mesh.host_url",
+    "adapters.beads.endpoint",
+    "adapters.pods.endpoint",
+    "adapters.memory.endpoint",
+    "adapters.events.endpoint",
+    "adapters.orchestrator.endpoint",
+    _COMMAND,
+)
+BAD = """
+[mesh]
+mode = "client"
+host_url = "http://mesh.internal"
+[adapters]
+beads.use = "external-http"
+"""
+GOOD = """
+[mesh]
+mode = "client"
+host_url = "https://mesh.internal"
+[adapters]
+beads.use = "external-http"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a key, and one for each word of the bridge's command that is such an address."""
+    keys = [f"adapters.{slot}.endpoint" for slot in SLOTS]
+    if view["mesh.mode"] == "client":
+        keys.insert(0, "mesh.host_url")
+    asked = [(key, view[key]) for key in keys]
+    asked += [(_COMMAND, word.removeprefix("--url=")) for word in view[_COMMAND]]
+    for key, text in asked:
+        if (host := clear_text_host(text)) is not None and not is_loopback(host):
+            yield view.finding(
+                key,
+                message=f"{key} sends tokens and records to {host} in the clear",
+                remedy=f"Write {key} with https.",
+            )

@@ -1,0 +1,35 @@
+"""W030: an open relay."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "W030", "0.1"
+TITLE = "anyone may write to the relay"
+WHY = """Whoever reaches an open relay can fill its disk, and what strangers write is served in this box's name."""
+READS = ("sovereign_mesh.relay.enabled", "sovereign_mesh.relay.ingress_policy")
+BAD = """
+[sovereign_mesh]
+enabled = true
+[sovereign_mesh.relay]
+enabled = true
+ingress_policy = "open"
+"""
+GOOD = """
+[sovereign_mesh]
+enabled = true
+[sovereign_mesh.relay]
+enabled = true
+ingress_policy = "signed-only"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    if view["sovereign_mesh.relay.enabled"] and view["sovereign_mesh.relay.ingress_policy"] == "open":
+        yield view.finding(
+            "sovereign_mesh.relay.ingress_policy",
+            message="anyone may write to the relay",
+            remedy='Set sovereign_mesh.relay.ingress_policy = "allowlist" or "signed-only".',
+        )

@@ -1,0 +1,40 @@
+"""W406: content in the clear."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules._hosts import clear_text_host, is_loopback
+from agentbox.manifest.rules.context import View
+
+_KEYS = ("observability.otlp_endpoint", "sovereign_mesh.relays", "sovereign_mesh.relay.url")
+
+CODE, SINCE = "W406", "0.1"
+TITLE = "clear text to another machine"
+WHY = """Prompts, answers, events and traces are content. Without TLS they are readable on the way, and so is the
+credential that goes with a prompt."""
+READS = (*_KEYS, "providers", "providers.*.base_url")
+BAD = """
+[observability]
+otlp_endpoint = "http://traces.lan:4318"
+"""
+GOOD = """
+[observability]
+otlp_endpoint = "https://traces.lan:4318"
+"""
+EACH = ("", "providers")
+
+
+_THIS_MACHINE = "host.docker.internal"
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a key and address."""
+    for key in ("providers.*.base_url",) if view.table else _KEYS:
+        for url in [view[key]] if isinstance(view[key], str) else view[key]:
+            host = clear_text_host(url)
+            if host is not None and host != _THIS_MACHINE and not is_loopback(host):
+                yield view.finding(
+                    key,
+                    message=f"{view.path(key)} sends content to {host} in the clear",
+                    remedy=f"Write {view.path(key)} with {'wss' if url.startswith('ws') else 'https'}.",
+                )

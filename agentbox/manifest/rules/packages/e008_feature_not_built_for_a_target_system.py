@@ -1,0 +1,37 @@
+"""E008: a feature that does not exist for a target system."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import GATES, View
+from agentbox.manifest.rules.features._features import features_on, turn_off
+
+CODE, SINCE = "E008", "0.1"
+TITLE = "feature not built for a target system"
+WHY = """Some programs exist for one processor only. The image of the other system could not be built, or would lack them."""
+READS = ("image.systems", *GATES)
+BAD = """
+[image]
+systems = ["aarch64-linux"]
+[gpu]
+backend = "local-cuda"
+"""
+GOOD = """
+[image]
+systems = ["x86_64-linux"]
+[gpu]
+backend = "local-cuda"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a feature and system; silent without a target system."""
+    for feature, gate in features_on(view):
+        for system in view.systems:
+            if feature.systems and system not in feature.systems:
+                yield view.finding(
+                    gate,
+                    message=f"{feature.name} is not built for {system}",
+                    remedy=f"Narrow image.systems to {' and '.join(feature.systems)}, or set {turn_off(view, gate)}.",
+                    related=("image.systems",),
+                )

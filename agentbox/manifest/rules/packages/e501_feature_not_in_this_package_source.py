@@ -1,0 +1,35 @@
+"""E501: the package source does not have the feature."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import GATES, View
+from agentbox.manifest.rules.features._features import features_on, turn_off
+
+CODE, SINCE = "E501", "0.1"
+TITLE = "feature not in this package source"
+WHY = """The two package sources do not carry the same programs. What one lacks could not be put into the image."""
+READS = ("image.source", *GATES)
+BAD = """
+[gpu]
+backend = "ollama-cuda"
+"""
+GOOD = """
+[image]
+source = "nixpkgs"
+[gpu]
+backend = "ollama-cuda"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a feature."""
+    source = view["image.source"]
+    for feature, gate in features_on(view):
+        if feature.sources and source not in feature.sources:
+            yield view.finding(
+                gate,
+                message=f"{feature.name} is not in the package source {source}; {' and '.join(feature.sources)} has it",
+                remedy=f'Set image.source = "{feature.sources[0]}", or {turn_off(view, gate)}.',
+                related=("image.source",),
+            )

@@ -1,0 +1,26 @@
+"""E013: something else listens on the metrics port."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import PORT_KEYS, View
+from agentbox.manifest.rules.ports._ports import others_on, taken
+
+CODE, SINCE = "E013", "0.1"
+TITLE = "metrics port taken"
+WHY = "Two programs cannot listen on one port; the second would never start, and the box would never be ready."
+READS = PORT_KEYS
+BAD = """
+[observability]
+metrics_port = 9090
+"""
+GOOD = """
+[observability]
+metrics_port = 9191
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a listener that has the same port."""
+    key = "observability.metrics_port"
+    yield from (taken(view, key, row.owner) for row in others_on(view, view[key], besides=(key,)))

@@ -1,0 +1,32 @@
+"""E101: any other two listeners on one port."""
+
+import itertools
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import PORT_KEYS, View
+from agentbox.manifest.rules.ports._ports import taken
+
+CODE, SINCE = "E101", "0.1"
+TITLE = "two listeners on one port"
+WHY = "Two programs cannot listen on one port; the second would never start, and the box would never be ready."
+READS = PORT_KEYS
+BAD = """
+[api]
+port = 9093
+"""
+GOOD = """
+[api]
+port = 9090
+"""
+
+
+_REPORTED_ELSEWHERE = ("observability.metrics_port", "privacy.port", "sovereign_mesh.relay.port")
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a pair that E013, E025 and E028 leave out."""
+    rows = [row for row in view.ports if row.owner not in _REPORTED_ELSEWHERE]
+    for first, second in itertools.combinations(rows, 2):
+        if first.port == second.port:
+            yield taken(view, first.owner, second.owner)

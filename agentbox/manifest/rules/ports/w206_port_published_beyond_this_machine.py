@@ -1,0 +1,32 @@
+"""W206: a port that other machines can reach."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules._hosts import is_loopback
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "W206", "0.1"
+TITLE = "port published beyond this machine"
+WHY = """The box speaks plain HTTP. On a loopback address only this machine can reach it; on any other, tokens cross
+the network in the clear."""
+READS = ("api.publish_address", "observability.publish_address")
+BAD = """
+[api]
+publish_address = "0.0.0.0"
+"""
+GOOD = """
+[api]
+publish_address = "127.0.0.1"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding an address."""
+    for key in ("api.publish_address", "observability.publish_address"):
+        if not is_loopback(view[key]):
+            yield view.finding(
+                key,
+                message=f"the port is published on {view[key]}: reachable from the network, without TLS",
+                remedy=f'Set {key} = "127.0.0.1" and use a tunnel or a proxy that speaks TLS.',
+            )

@@ -1,0 +1,29 @@
+"""E022: privacy is on and its mode is off."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E022", "0.1"
+TITLE = "privacy on, no mode"
+WHY = "With the mode off nothing would be filtered, while the switch says that something is."
+READS = ("privacy.enabled", "privacy.mode")
+BAD = """
+[privacy]
+mode = "off"
+"""
+GOOD = """
+[privacy]
+mode = "rules"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    if view["privacy.enabled"] and view["privacy.mode"] == "off":
+        yield view.finding(
+            "privacy.mode",
+            message="privacy is enabled and its mode is off: nothing would be filtered",
+            remedy='Set privacy.mode = "rules", or privacy.enabled = false.',
+        )

@@ -1,0 +1,32 @@
+"""E023: the privacy model has no GPU."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E023", "0.1"
+TITLE = "privacy on a GPU that is not there"
+WHY = """The model would find no device, the filter would be down, and what is strict about it would reject every write."""
+READS = ("privacy.enabled", "privacy.mode", "gpu.backend")
+BAD = """
+[privacy]
+mode = "local-gpu"
+"""
+GOOD = """
+[privacy]
+mode = "local-gpu"
+[gpu]
+backend = "local-cuda"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    if view["privacy.enabled"] and view["privacy.mode"] == "local-gpu" and view["gpu.backend"] == "none":
+        yield view.finding(
+            "privacy.mode",
+            message='privacy.mode is "local-gpu" and gpu.backend is "none"',
+            remedy='Set gpu.backend, or privacy.mode = "local-cpu" or "rules".',
+            related=("gpu.backend",),
+        )

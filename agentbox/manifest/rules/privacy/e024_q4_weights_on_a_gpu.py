@@ -1,0 +1,32 @@
+"""E024: weights that only run on a CPU."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E024", "0.1"
+TITLE = "q4 weights on a GPU"
+WHY = "The q4 form of the weights has no kernel for GPUs; the model program would not load it."
+READS = ("privacy.enabled", "privacy.dtype", "privacy.mode")
+BAD = """
+[privacy]
+mode = "local-gpu"
+dtype = "q4"
+"""
+GOOD = """
+[privacy]
+mode = "local-cpu"
+dtype = "q4"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    if view["privacy.enabled"] and view["privacy.dtype"] == "q4" and view["privacy.mode"] == "local-gpu":
+        yield view.finding(
+            "privacy.dtype",
+            message="q4 weights run on the CPU only, and privacy.mode is local-gpu",
+            remedy='Set privacy.dtype = "bf16", or privacy.mode = "local-cpu".',
+            related=("privacy.mode",),
+        )

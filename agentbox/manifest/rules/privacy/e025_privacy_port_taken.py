@@ -1,0 +1,30 @@
+"""E025: something else listens on the port of the privacy model."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import PORT_KEYS, View
+from agentbox.manifest.rules.ports._ports import others_on, taken
+
+CODE, SINCE = "E025", "0.1"
+TITLE = "privacy port taken"
+WHY = "Two programs cannot listen on one port; the second would never start, and the box would never be ready."
+READS = PORT_KEYS
+BAD = """
+[privacy]
+mode = "local-cpu"
+port = 9090
+"""
+GOOD = """
+[privacy]
+mode = "local-cpu"
+port = 9092
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a listener that has the same port; the metrics port is E013's."""
+    key = "privacy.port"
+    if any(row.owner == key for row in view.ports):
+        besides = (key, "observability.metrics_port")
+        yield from (taken(view, key, row.owner) for row in others_on(view, view[key], besides=besides))

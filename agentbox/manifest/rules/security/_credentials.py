@@ -1,0 +1,30 @@
+"""Which variables must hold a credential, and who needs them."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from agentbox.manifest.rules.context import View
+from agentbox.manifest.tables.slots import SLOTS
+
+READS: Final = (
+    "mesh.mode",
+    "mesh.token_env",
+    "mesh.token_file",
+    *(f"adapters.{slot}.{name}" for slot in SLOTS for name in ("use", "token_env")),
+    "providers",
+    "providers.*.enabled",
+    "providers.*.env_var",
+)
+
+
+def credentials(view: View) -> Iterator[tuple[str, str]]:
+    """The key that names the variable, and what needs it."""
+    if view["mesh.mode"] != "standalone" and view["mesh.token_env"] and not view["mesh.token_file"]:
+        yield "mesh.token_env", "the mesh"
+    for slot in SLOTS:
+        key = f"adapters.{slot}.token_env"
+        if view.slot_class(slot) == "external" and view[key]:
+            yield key, f"the slot {slot}"
+    for name in view.names("providers"):
+        if view[f"providers.{name}.enabled"] and view[f"providers.{name}.env_var"]:
+            yield f"providers.{name}.env_var", f"the provider {name}"

@@ -1,0 +1,36 @@
+"""E017: a variable that must hold a credential is unset."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.security._credentials import READS as _READS
+from agentbox.manifest.rules.security._credentials import credentials
+
+CODE, SINCE = "E017", "0.1"
+TITLE = "credential variable is not set"
+WHY = """The manifest names the variable, the environment holds the value. Unset, the login would fail later and far
+from its cause."""
+READS = _READS
+BAD = """
+[mesh]
+mode = "host"
+"""
+GOOD = """
+[mesh]
+mode = "host"
+"""
+ENVIRONMENT = True
+CONTEXT = {"bad": {"environment": {}}, "good": {"environment": {"AGENTBOX_MESH_TOKEN": "t"}}}
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a variable; silent without the environment."""
+    for key, need in credentials(view):
+        name = view[key]
+        if view.unset(name):
+            yield view.finding(
+                key,
+                message=f"the variable {name} is not set; {need} needs it",
+                remedy=f"Set {name} in .env beside the manifest or in the environment, or name another in {key}.",
+            )

@@ -1,0 +1,49 @@
+"""E018: text that was meant to be replaced."""
+
+import re
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.security._credentials import READS as _READS
+from agentbox.manifest.rules.security._credentials import credentials
+from agentbox.manifest.secrets import is_placeholder
+from agentbox.manifest.toml_text import show
+
+CODE, SINCE = "E018", "0.1"
+TITLE = "placeholder left in"
+WHY = """A placeholder is valid text, so the box would start and fail at its first call, or use a secret that everybody
+knows."""
+READS = ("**", *_READS)
+BAD = """
+[api]
+public_base = "https://change-me"
+"""
+GOOD = """
+[api]
+public_base = "https://box.example"
+"""
+ENVIRONMENT = True
+
+
+_HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(\[[^]]*\]|[^:/?#]*)")
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a text; for variables only with the environment, and without their value."""
+    for key, text in view.strings():
+        if key.rpartition(".")[2] in ("command", "args", "patterns"):
+            continue
+        if is_placeholder(text) or ((host := _HOST.match(text)) and is_placeholder(host[1])):
+            yield view.finding(
+                key,
+                message=f"the placeholder {show(text)} stands where a value is needed",
+                remedy=f"Write the value of {key}.",
+            )
+    for key, need in credentials(view):
+        if is_placeholder(view.variable(view[key])):
+            yield view.finding(
+                key,
+                message=f"the variable {view[key]} holds a placeholder; {need} needs a value",
+                remedy=f"Set {view[key]} in .env beside the manifest or in the environment.",
+            )

@@ -1,0 +1,38 @@
+"""E202: the box is widened, and nobody said that they read how."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.security import _widening
+
+CODE, SINCE = "E202", "0.1"
+TITLE = "widening not acknowledged"
+WHY = """Devices, groups, capabilities, folders of the host and direct ports give the box more than the baseline. That is
+often right, and it is never an accident that a person should not have seen."""
+READS = ("security.audit_acknowledged", *_widening.READS)
+BAD = """
+[gpu]
+backend = "ollama-rocm"
+[security.exceptions.gpu-rocm]
+"""
+GOOD = """
+[gpu]
+backend = "ollama-rocm"
+[security]
+audit_acknowledged = true
+[security.exceptions.gpu-rocm]
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding an exception or policy."""
+    if view["security.audit_acknowledged"]:
+        return
+    for key, added, reason in _widening.widened(view):
+        yield view.finding(
+            key,
+            message=f"{added}{f', because {reason}' if reason else ''}",
+            remedy="Set security.audit_acknowledged = true once you have read this.",
+            related=("security.audit_acknowledged",),
+        )

@@ -1,0 +1,48 @@
+"""E203: an exception that would take protection away."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+from agentbox.policy.protected_paths import undone
+
+CODE, SINCE = "E203", "0.1"
+TITLE = "exception undoes the baseline"
+WHY = """Exceptions add what a feature needs; they never undo. All capabilities, no seccomp list, a mount over the
+system or an engine socket from the host would end the confinement of the box."""
+READS = (
+    "security.exceptions",
+    "security.exceptions.*.cap_add",
+    "security.exceptions.*.seccomp",
+    "security.exceptions.*.tmpfs",
+    "security.exceptions.*.volumes",
+)
+BAD = """
+[security.exceptions.desktop]
+reason = "the display server wants it"
+volumes = [{ source = "x", target = "/etc" }]
+"""
+GOOD = """
+[security.exceptions.desktop]
+reason = "the display server wants it"
+volumes = [{ source = "x", target = "/var/lib/x" }]
+"""
+EACH = "security.exceptions"
+
+
+_TABLE = "security.exceptions.*"
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a field that undoes something."""
+    remedy = "Exceptions add, they never undo: name the narrower field or place that the feature needs."
+    for field, message in _undone(view):
+        yield view.finding(f"{_TABLE}.{field}", message=message, remedy=remedy)
+
+
+def _undone(view: View) -> Iterator[tuple[str, str]]:
+    fields = ("cap_add", "tmpfs", "volumes")
+    yield from undone(**{field: view[f"{_TABLE}.{field}"] for field in fields})
+    seccomp = view[f"{_TABLE}.seccomp"]
+    if seccomp and seccomp not in view.seccomp_files:
+        yield "seccomp", f'"{seccomp}" is no file of config/seccomp/'

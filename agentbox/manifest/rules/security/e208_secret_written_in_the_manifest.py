@@ -1,0 +1,33 @@
+"""E208: a credential as a value."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+from agentbox.manifest.secrets import is_credential
+
+CODE, SINCE = "E208", "0.1"
+TITLE = "secret written in the manifest"
+WHY = """A manifest is shown, diffed, copied into the image and kept in version control. A credential in it has left
+its owner's hands."""
+READS = ("**",)
+BAD = """
+[adapters.orchestrator]
+use = "external-stdio"
+command = ["/opt/bridge", "--key", "sk-0123456789abcdef0123"]
+"""
+GOOD = """
+[adapters.orchestrator]
+use = "external-stdio"
+command = ["/opt/bridge", "--key-file", "/run/secrets/KEY"]
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a key; the value is never shown."""
+    for key in dict.fromkeys(key for key, text in view.strings() if is_credential(text)):
+        yield view.finding(
+            key,
+            message="the value looks like a credential",
+            remedy="Replace that credential where it was issued, and name a variable or a file here instead.",
+        )

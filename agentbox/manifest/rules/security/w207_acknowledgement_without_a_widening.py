@@ -1,0 +1,30 @@
+"""W207: acknowledged, and nothing is widened."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.security import _widening
+
+CODE, SINCE = "W207", "0.1"
+TITLE = "acknowledgement without a widening"
+WHY = "The acknowledgement is for what is widened now. Left standing, it would silently cover the next widening too."
+READS = ("security.audit_acknowledged", *_widening.READS)
+BAD = """
+[security]
+audit_acknowledged = true
+"""
+GOOD = """
+[security]
+audit_acknowledged = false
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    if view["security.audit_acknowledged"] and not any(_widening.widened(view)):
+        yield view.finding(
+            "security.audit_acknowledged",
+            message="a widening is acknowledged and nothing widens",
+            remedy="Set security.audit_acknowledged = false.",
+        )

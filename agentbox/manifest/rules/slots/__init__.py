@@ -1,0 +1,1 @@
+"""Rules about the five slots. One file a rule, named after its code."""

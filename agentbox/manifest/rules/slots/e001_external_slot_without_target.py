@@ -1,0 +1,34 @@
+"""E001: beads or pods are external and nothing says where."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E001", "0.1"
+TITLE = "external slot without a target"
+WHY = """An external slot needs an address: its own endpoint, or a mesh host that offers one. Without either every call
+would fail."""
+READS = ("adapters.beads.use", "adapters.beads.endpoint", "adapters.pods.use", "adapters.pods.endpoint", "mesh.mode")
+BAD = """
+[adapters.beads]
+use = "external-http"
+"""
+GOOD = """
+[adapters.beads]
+use = "external-http"
+endpoint = "https://beads.example"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a slot."""
+    for slot in ("beads", "pods"):
+        use, endpoint = view[f"adapters.{slot}.use"], view[f"adapters.{slot}.endpoint"]
+        if use in ("external-http", "external-solid") and not endpoint and view["mesh.mode"] != "client":
+            yield view.finding(
+                f"adapters.{slot}.use",
+                message=f'the slot is "{use}" and nothing says where the service is',
+                remedy=f'Set adapters.{slot}.endpoint, or mesh.mode = "client" with mesh.host_url.',
+                related=("mesh.mode",),
+            )

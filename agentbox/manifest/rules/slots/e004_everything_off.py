@@ -1,0 +1,50 @@
+"""E004: five slots off, and nobody said that this is meant."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+from agentbox.manifest.tables.slots import SLOTS
+
+CODE, SINCE = "E004", "0.1"
+TITLE = "everything off, not declared"
+WHY = """A box whose five slots are off keeps nothing and starts nothing. That is a legal test box, but more often an
+accident; writing the mesh mode declares it."""
+READS = (
+    "adapters.beads.use",
+    "adapters.pods.use",
+    "adapters.memory.use",
+    "adapters.events.use",
+    "adapters.orchestrator.use",
+    "mesh.mode",
+)
+BAD = """
+[adapters]
+beads.use = "off"
+pods.use = "off"
+memory.use = "off"
+events.use = "off"
+orchestrator.use = "off"
+"""
+GOOD = """
+[mesh]
+mode = "standalone"
+[adapters]
+beads.use = "off"
+pods.use = "off"
+memory.use = "off"
+events.use = "off"
+orchestrator.use = "off"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    if any(view[f"adapters.{slot}.use"] != "off" for slot in SLOTS):
+        return
+    if not (view.written("mesh.mode") and view["mesh.mode"] == "standalone"):
+        yield view.finding(
+            "adapters",
+            message="all five slots are off: the box keeps nothing and starts nothing",
+            remedy='Write mesh.mode = "standalone" if that is meant, or give a slot an implementation.',
+        )

@@ -1,0 +1,33 @@
+"""E005: the journal is sent away and nothing says where."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+
+CODE, SINCE = "E005", "0.1"
+TITLE = "external events without a destination"
+WHY = """With external-http every event is delivered to a service. Without an address or a mesh host they would pile up
+in the box."""
+READS = ("adapters.events.use", "adapters.events.endpoint", "mesh.mode")
+BAD = """
+[adapters.events]
+use = "external-http"
+"""
+GOOD = """
+[adapters.events]
+use = "external-http"
+endpoint = "https://events.example"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """At most one finding."""
+    external = view["adapters.events.use"] == "external-http"
+    if external and not view["adapters.events.endpoint"] and view["mesh.mode"] != "client":
+        yield view.finding(
+            "adapters.events.use",
+            message="events are external and have no destination",
+            remedy='Set adapters.events.endpoint, or mesh.mode = "client" with mesh.host_url.',
+            related=("mesh.mode",),
+        )

@@ -1,0 +1,44 @@
+"""E605: required, and off."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import View
+from agentbox.manifest.tables.slots import SLOTS
+
+CODE, SINCE = "E605", "0.1"
+TITLE = "required slot is off"
+WHY = "A required slot that is off can never be healthy, so `/ready` would never turn 200."
+READS = (
+    "adapters.beads.use",
+    "adapters.pods.use",
+    "adapters.memory.use",
+    "adapters.events.use",
+    "adapters.orchestrator.use",
+    "adapters.beads.required",
+    "adapters.pods.required",
+    "adapters.memory.required",
+    "adapters.events.required",
+    "adapters.orchestrator.required",
+)
+BAD = """
+[adapters.memory]
+use = "off"
+required = true
+"""
+GOOD = """
+[adapters.memory]
+use = "off"
+"""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """One finding a slot."""
+    for slot in SLOTS:
+        if view[f"adapters.{slot}.use"] == "off" and view.as_written(f"adapters.{slot}.required") is True:
+            yield view.finding(
+                f"adapters.{slot}.required",
+                message=f"the slot {slot} is off and required: `/ready` would never turn 200",
+                remedy=f"Drop adapters.{slot}.required, or choose an implementation in adapters.{slot}.use.",
+                related=(f"adapters.{slot}.use",),
+            )

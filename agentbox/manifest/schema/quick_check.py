@@ -1,0 +1,128 @@
+"""Whether what is written fits the schema: yes, or not surely. A yes spares a run the import of jsonschema.
+
+Only jsonschema refuses anything and says why. A keyword that stands in no table here is a no, so that the schema may grow
+before this file does; a test holds every answer equal to that of jsonschema.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, Final
+
+from agentbox.manifest.keypath import KeyPath
+from agentbox.manifest.schema.bundle import bundle
+
+
+def fits(written: Mapping[str, Any]) -> bool:
+    """True when a manifest surely fits the schema and no table holds both keys of an `_env` and `_file` pair."""
+    return _fits(written, bundle()) and next(pairs(written), None) is None
+
+
+def pairs(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, KeyPath]]:
+    """`x_file` and `x_env` where one table has both: two ways to say one thing."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from pairs(value, (*path, name))
+        other = name.removesuffix("_file") + "_env"
+        if name.endswith("_file") and other in table:
+            yield (*path, name), (*path, other)
+
+
+def is_integer(value: object) -> bool:
+    """TOML tells integers from floats and booleans; so does the schema."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Integers and finite floats."""
+    return is_integer(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern of the schema. Python's `$` also matches before a last newline; that of JSON Schema (ECMA 262) does not."""
+    return re.compile(re.sub(r"(?<!\\)\$(?=\||\)|$)", r"\\Z", pattern))
+
+
+def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
+    return all(
+        word in _SAYS_NOTHING or word.startswith("x-agentbox-") or _KEYWORDS.get(word, _unknown)(value, wanted, schema)
+        for word, wanted in schema.items()
+    )
+
+
+def _unknown(_value: Any, _wanted: Any, _schema: Mapping[str, Any]) -> bool:
+    return False
+
+
+def _reference(value: Any, wanted: str, _schema: Mapping[str, Any]) -> bool:
+    target: Any = bundle()
+    for step in wanted.removeprefix("#/").split("/"):
+        target = target[step]
+    return _fits(value, target)
+
+
+def _type(value: Any, wanted: Any, _schema: Mapping[str, Any]) -> bool:
+    return _TYPES[wanted](value)
+
+
+def _enum(value: Any, wanted: list[Any], _schema: Mapping[str, Any]) -> bool:
+    return any(type(value) is type(choice) and value == choice for choice in wanted)
+
+
+def _tables(value: Any, schema: Mapping[str, Any], word: str) -> Iterator[bool]:
+    """Whether each member of a table fits; `word` tells which ones are asked about."""
+    named = schema.get("properties", {})
+    for name, item in value.items():
+        if (name in named) is (word == "properties"):
+            wanted = named[name] if name in named else schema[word]
+            yield wanted if isinstance(wanted, bool) else _fits(item, wanted)
+
+
+def _each(value: Any, wanted: Mapping[str, Any], _schema: Mapping[str, Any]) -> bool:
+    return not isinstance(value, list) or all(_fits(item, wanted) for item in value)
+
+
+def _unique(value: Any, wanted: bool, _schema: Mapping[str, Any]) -> bool:
+    return not wanted or not isinstance(value, list) or all(item not in value[:at] for at, item in enumerate(value))
+
+
+def _required(value: Any, wanted: list[str], _schema: Mapping[str, Any]) -> bool:
+    return not isinstance(value, dict) or all(name in value for name in wanted)
+
+
+def _dependent(value: Any, wanted: Mapping[str, list[str]], schema: Mapping[str, Any]) -> bool:
+    return not isinstance(value, dict) or all(
+        _required(value, wanted[name], schema) for name in wanted if name in value
+    )
+
+
+_SAYS_NOTHING: Final = {"$schema", "$id", "$defs", "title", "description", "default"}
+_TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": is_integer,
+    "number": is_number,
+    "string": lambda value: isinstance(value, str),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+}
+_KEYWORDS: Final[Mapping[str, Callable[[Any, Any, Mapping[str, Any]], bool]]] = {
+    "$ref": _reference,
+    "type": _type,
+    "enum": _enum,
+    "const": lambda value, wanted, schema: _enum(value, [wanted], schema),
+    "pattern": lambda value, wanted, _: not isinstance(value, str) or compiled(wanted).search(value) is not None,
+    "minimum": lambda value, wanted, _: not is_number(value) or value >= wanted,
+    "maximum": lambda value, wanted, _: not is_number(value) or value <= wanted,
+    "minItems": lambda value, wanted, _: not isinstance(value, list) or len(value) >= wanted,
+    "uniqueItems": _unique,
+    "items": _each,
+    "properties": lambda value, _, schema: not isinstance(value, dict) or all(_tables(value, schema, "properties")),
+    "additionalProperties": lambda value, _, schema: (
+        not isinstance(value, dict) or all(_tables(value, schema, "additionalProperties"))
+    ),
+    "propertyNames": lambda value, wanted, _: not isinstance(value, dict) or all(_fits(name, wanted) for name in value),
+    "required": _required,
+    "dependentRequired": _dependent,
+}

@@ -1,0 +1,16 @@
+"""[backup]: what `agentbox backup` keeps."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from agentbox.manifest.types import Range, Unique, key
+
+Part = Literal["beads", "pods", "memory", "events", "workspace", "identities", "secrets"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backup:
+    """What goes into an archive beside manifest and lock, and how many archives stay."""
+
+    keep: Annotated[int, Range(1, 365)] = key(7, "live")
+    include: Annotated[tuple[Part, ...], Unique()] = key(("beads", "pods", "memory", "events", "identities"), "live")

@@ -1,0 +1,17 @@
+"""[desktop]: a remote desktop in the box."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from agentbox.manifest.types import Env, Pattern, Port, key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desktop:
+    """A screen behind a password. An unset password is generated at boot; the desktop is never open."""
+
+    enabled: bool = key(False, "rebuild")
+    stack: Literal["x11-openbox", "wayland-labwc"] = key("x11-openbox", "rebuild")
+    resolution: Annotated[str, Pattern("^[0-9]{3,5}x[0-9]{3,5}$")] = key("1920x1080", "boot")
+    port: Port = key(5901, "rebuild")
+    password_env: Env = key("AGENTBOX_DESKTOP_PASSWORD", "recreate")

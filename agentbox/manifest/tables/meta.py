@@ -1,0 +1,15 @@
+"""[meta]: which page the manifest is written for, and the box's name."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agentbox.manifest.types import Name, key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Meta:
+    """Who this box is."""
+
+    schema_version: Literal[1] = key(1, "rebuild", required=True)
+    name: Name = key("agentbox", "recreate")
+    dev: bool = key(False, "boot")

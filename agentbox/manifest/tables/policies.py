@@ -1,0 +1,82 @@
+"""[policies.<name>]: what an agent may do, by scope. Nothing allows by default; the last rule that matches decides."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from agentbox.manifest.types import AtLeast, Name, Unique, Word, key
+
+Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+FsOperation = Literal["read", "write"]
+NetOperation = Literal["connect", "tcp"]
+AgentOperation = Literal["spawn", "message", "signal"]
+_Patterns = Annotated[tuple[Annotated[str, Word("pattern")], ...], AtLeast(1), Unique()]
+_OPERATIONS = (AtLeast(1), Unique())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What every rule has. Without `operations` it is about all of its scope, in `net` about `connect`."""
+
+    mode: Literal["allow", "deny"] = key("deny", "live", required=True)
+    patterns: _Patterns = key((), "live", required=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FsRule(Rule):
+    """A rule about files."""
+
+    operations: Annotated[tuple[FsOperation, ...], *_OPERATIONS] = key(("read", "write"), "live")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetRule(Rule):
+    """A rule about the network. `methods` and `paths` narrow plain HTTP; empty = all."""
+
+    operations: Annotated[tuple[NetOperation, ...], *_OPERATIONS] = key(("connect",), "live")
+    methods: Annotated[tuple[Method, ...], Unique()] = key((), "live")
+    paths: Annotated[tuple[Annotated[str, Word("http_path")], ...], Unique()] = key((), "live")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecRule(Rule):
+    """A rule about programs."""
+
+    operations: Annotated[tuple[Literal["run"], ...], *_OPERATIONS] = key(("run",), "live")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvRule(Rule):
+    """A rule about environment variables."""
+
+    operations: Annotated[tuple[Literal["read"], ...], *_OPERATIONS] = key(("read",), "live")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallRule(Rule):
+    """A rule about tools or about models."""
+
+    operations: Annotated[tuple[Literal["call"], ...], *_OPERATIONS] = key(("call",), "live")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentRule(Rule):
+    """A rule about other agents."""
+
+    operations: Annotated[tuple[AgentOperation, ...], *_OPERATIONS] = key(("spawn", "message", "signal"), "live")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """Rules over those of `base`, a built-in profile or another policy."""
+
+    base: Name = key("sandboxed", "live")
+    fs: tuple[FsRule, ...] = key((), "live")
+    net: tuple[NetRule, ...] = key((), "live")
+    exec: tuple[ExecRule, ...] = key((), "live")
+    env: tuple[EnvRule, ...] = key((), "live")
+    tool: tuple[CallRule, ...] = key((), "live")
+    llm: tuple[CallRule, ...] = key((), "live")
+    agent: tuple[AgentRule, ...] = key((), "live")
+
+
+SCOPES = ("fs", "net", "exec", "env", "tool", "llm", "agent")

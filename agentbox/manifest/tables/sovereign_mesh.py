@@ -1,0 +1,58 @@
+"""[sovereign_mesh]: the box's own key pair, signed events, relays."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from agentbox.manifest.types import Env, IpLiteral, Port, Range, Unique, Word, WsUrl, key
+
+PublicKey = Annotated[str, Word("public_key")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    """[sovereign_mesh.operator]: the person."""
+
+    pubkey: Annotated[str, Word("public_key_or_none")] = key("", "boot")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relay:
+    """[sovereign_mesh.relay]: a relay for this box, a program of it or one elsewhere."""
+
+    enabled: bool = key(False, "rebuild")
+    implementation: Literal["embedded", "external"] = key("embedded", "boot")
+    url: WsUrl = key("", "boot")
+    port: Port = key(7777, "rebuild")
+    bind: IpLiteral = key("127.0.0.1", "boot")
+    expose: bool = key(False, "rebuild")
+    ingress_policy: Literal["allowlist", "signed-only", "open"] = key("allowlist", "boot")
+    allowed_pubkeys: Annotated[tuple[PublicKey, ...], Unique()] = key((), "live")
+    allowed_kinds: Annotated[tuple[Annotated[int, Range(0, 65535)], ...], Unique()] = key(
+        (1, 1059, 27235, 30078, 38000, 38100), "live"
+    )
+    external_fanout: Literal["off", "publish-only", "subscribe-only", "bidirectional"] = key("off", "boot")
+    max_event_bytes: Annotated[int, Range(1024, 1048576)] = key(131072, "live")
+    messages_per_second: Annotated[int, Range(1, 1000)] = key(5, "live")
+    retention_days: Annotated[int, Range(1, 3650)] = key(30, "live")
+    allow_nip04: bool = key(False, "boot")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TelegramMirror:
+    """[sovereign_mesh.telegram_mirror]: agent messages in one chat."""
+
+    enabled: bool = key(False, "rebuild")
+    bot_token_env: Env = key("AGENTBOX_TELEGRAM_TOKEN", "recreate")
+    chat_id_env: Env = key("AGENTBOX_TELEGRAM_CHAT", "recreate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SovereignMesh:
+    """Keys are generated at first boot in the state volume, never written here."""
+
+    enabled: bool = key(False, "rebuild")
+    relays: Annotated[tuple[Annotated[str, Word("relay")], ...], Unique()] = key((), "boot")
+    publish_agent_events: bool = key(False, "boot")
+    operator: Operator = field(default_factory=Operator)
+    relay: Relay = field(default_factory=Relay)
+    telegram_mirror: TelegramMirror = field(default_factory=TelegramMirror)

@@ -1,0 +1,38 @@
+"""Who this box is to a host: an id and a secret in `mesh/instance`, made once and kept with the state volume."""
+
+import os
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from agentbox.contracts.mesh import SECRET_BYTES
+from agentbox.core.errors import AgentboxError
+from agentbox.core.files.atomic import read_json, replace_json
+
+FILE = "instance"
+
+
+@dataclass(frozen=True)
+class Instance:
+    """`id` is a UUID, and public; `secret` are 32 random bytes."""
+
+    id: str
+    secret: bytes = field(repr=False)
+
+
+def instance_of(folder: Path) -> Instance:
+    """The one of that folder, made where there is none (0600). Raises AgentboxError for a file that is none, or no room."""
+    path = folder / FILE
+    try:
+        found = read_json(path)
+        if found is not None:
+            return Instance(str(found["id"]), b64decode(found["secret"], validate=True))
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        made = Instance(str(uuid4()), os.urandom(SECRET_BYTES))
+        replace_json(path, {"id": made.id, "secret": b64encode(made.secret).decode("ascii")}, mode=0o600)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise AgentboxError(
+            f"cannot read or make {path}: {error}", "Remove the file to join as a new box, and give its folder room."
+        ) from error
+    return made

@@ -1,0 +1,260 @@
+"""Results that the store of beads could not be told: `mesh/outbox.db`. They leave in order, by being taken, by being found
+orphaned, or by an operator's word."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import apsw
+import structlog
+
+from agentbox.contracts.beads import Beads
+from agentbox.core import clock
+from agentbox.core.canonical import canonical_json
+from agentbox.core.records.wire import JsonObj, Record, record
+from agentbox.core.slot_errors import AdapterError, NotFound, QuotaExceeded, SlotUnavailable
+from agentbox.core.storage.damaged_rows import UNREADABLE, DamagedRows, damaged_row
+from agentbox.core.storage.sqlite import Database
+from agentbox.core.storage.sqlite_text import each_row
+
+FILE = "outbox.db"
+_COLUMNS = ("seq", "op", "bead", "lease", "ref", "body", "at")
+MOST = 10_000
+MOST_BYTES = 64 << 20
+WARN = 0.8  # of either bound
+LOOK_SECONDS = 1.0
+MIGRATIONS = (
+    """
+    CREATE TABLE items (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, op TEXT NOT NULL, bead TEXT NOT NULL, lease TEXT NOT NULL, ref TEXT NOT NULL,
+        body TEXT NOT NULL, at TEXT NOT NULL
+    ) STRICT;
+    """,
+)
+_log = structlog.get_logger()
+
+
+@record
+class OutboxItem(Record):
+    """One result that waits. `digest` is SHA-256 of what is sent, in canonical JSON; `ref` names the entry of the spool."""
+
+    id: str
+    op: Literal["close", "release"]
+    bead_id: str
+    ref: str
+    outcome: str
+    digest: str
+    size: int
+    created_at: datetime
+
+
+@record
+class OutboxItems(Record):
+    """All that waits, the oldest first."""
+
+    items: tuple[OutboxItem, ...]
+
+
+class Keeper(Protocol):
+    """The spool of the runner: what becomes of an entry whose result left."""
+
+    async def taken(self, ref: str) -> None: ...
+    async def orphaned(self, ref: str, result: JsonObj) -> None: ...
+
+
+Tell = Callable[[str, dict[str, Any]], None]
+
+
+class Outbox:
+    """`tell` appends an event. `most` and `most_bytes` are its bounds; at either `put` refuses."""
+
+    def __init__(self, folder: Path, tell: Tell, *, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
+        self._db = Database(folder / FILE, MIGRATIONS, "beads", "outbox")
+        self._damaged = DamagedRows(FILE)
+        self._tell, self._most, self._most_bytes = tell, most, most_bytes
+        self._waiting: dict[int, tuple[str, int, datetime]] = {}  # seq -> ref, bytes, since
+        self._changing = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._warned = False
+        self._job: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Reads what waits; rows that cannot be read are named in the log, and stay. Raises BackendError."""
+        await self._db.open()
+        self._waiting = {one.seq: (one.ref, one.size, one.at) for one in await self._stored()}
+
+    async def close(self) -> None:
+        """Ends the sending; what waits stays."""
+        if self._job is not None:
+            self._job.cancel()
+            await asyncio.wait({self._job})
+            self._job = None
+        await self._db.close()
+
+    @property
+    def depth(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def size(self) -> int:
+        """Bytes of what waits."""
+        return sum(size for _, size, _ in self._waiting.values())
+
+    @property
+    def oldest_s(self) -> float:
+        """Seconds since the oldest came; 0 when nothing waits."""
+        times = [at for _, _, at in self._waiting.values()]
+        return max(0.0, (clock.now() - min(times)).total_seconds()) if times else 0.0
+
+    @property
+    def refs(self) -> frozenset[str]:
+        """Entries of the spool whose result is here."""
+        return frozenset(ref for ref, _, _ in self._waiting.values())
+
+    def told(self) -> dict[str, Any]:
+        """What beats and status say of it."""
+        return {"depth": self.depth, "bytes": self.size, "oldest_s": round(self.oldest_s, 3)}
+
+    async def put(self, op: Literal["close", "release"], bead: str, lease: str, ref: str, body: dict[str, Any]) -> None:
+        """Durable when it returns. Raises SlotUnavailable at a bound, BackendError."""
+        text, now = json.dumps(body), clock.now()
+        async with self._changing:
+            size = len(text.encode())
+            if self.depth >= self._most or self.size + size > self._most_bytes:
+                raise SlotUnavailable(
+                    "cannot keep this result: the outbox is full", slot="beads", impl="outbox", since=None
+                )
+            seq = await self._db.write(lambda db: _insert(db, (op, bead, lease, ref, text, clock.to_wire(now))))
+            self._waiting[seq] = (ref, size, now)
+        full = max(self.depth / self._most, self.size / self._most_bytes)
+        if full >= WARN and not self._warned:
+            self._warned = True
+            self._tell("mesh.outbox_filling", self.told())
+
+    async def items(self) -> tuple[OutboxItem, ...]:
+        """The oldest first."""
+        return tuple(map(_item, await self._stored()))
+
+    async def drop(self, item_id: str, by: str) -> None:
+        """An operator gives a result up; journaled. Raises NotFound."""
+        item = next((one for one in await self.items() if one.id == item_id), None)
+        if item is None:
+            raise NotFound("cannot find this item of the outbox", resource="outbox item", id=item_id)
+        await self._remove(int(item.id))
+        self._tell("mesh.outbox_dropped", {"id": item.id, "bead": item.bead_id, "digest": item.digest, "by": by})
+
+    def start(self, beads: Beads, up: Callable[[], bool], keeper: Keeper) -> None:
+        """Sends what waits whenever `up` says that the store is there."""
+        self._job = asyncio.get_running_loop().create_task(self._run(beads, up, keeper), name="outbox")
+
+    def wake(self) -> None:
+        """The store may be back."""
+        self._wake.set()
+
+    async def drained(self, seconds: float) -> None:
+        """Returns once nothing waits; after that time at the latest."""
+        self.wake()
+        end = asyncio.get_running_loop().time() + seconds
+        while self.depth and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - it ends by time as well
+            await asyncio.sleep(0.05)
+
+    async def _run(self, beads: Beads, up: Callable[[], bool], keeper: Keeper) -> None:
+        while True:
+            if self.depth and up():
+                try:
+                    await self.flush(beads, keeper)
+                except (AdapterError, OSError) as error:
+                    _log.info("outbox waits", reason=str(error), depth=self.depth)
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def flush(self, beads: Beads, keeper: Keeper) -> None:
+        """Sends in order until one cannot be sent now. Raises that one's error; it and the rest wait on."""
+        for one in await self._stored():
+            if one.seq in self._waiting:
+                await self._send(beads, keeper, one.op, one.bead, one.lease, one.ref, one.body)
+                await self._remove(one.seq)
+        self._warned = False
+
+    async def _stored(self) -> tuple["_Result", ...]:
+        """In order, without what cannot be read."""
+        sql = f"SELECT {', '.join(_COLUMNS)} FROM items ORDER BY seq"
+        found = await self._db.read(lambda db: list(each_row(db, sql, (), _COLUMNS, named=1)))
+        return self._damaged.readable(found, _result)
+
+    async def _send(
+        self, beads: Beads, keeper: Keeper, op: str, bead: str, lease: str, ref: str, body: dict[str, Any]
+    ) -> None:  # fmt: skip
+        """A result that the store refuses for good is orphaned: kept in the spool, never sent again, never another's loss."""
+        call: Awaitable[object] = (
+            beads.close_bead(bead, lease_id=lease, **body) if op == "close" else beads.release(bead, lease, **body)
+        )
+        try:
+            await call
+        except AdapterError as error:
+            if error.retryable or isinstance(error, QuotaExceeded):
+                raise
+            outcome = body.get("outcome", op)
+            data = {"bead": bead, "lease": lease, "outcome": outcome, "digest": _digest(body), "reason": error.code}
+            self._tell("bead.result.orphaned", data)
+            await keeper.orphaned(ref, {**body, "reason": error.code})
+        else:
+            await keeper.taken(ref)
+
+    async def _remove(self, seq: int) -> None:
+        await self._db.write(lambda db: db.execute("DELETE FROM items WHERE seq = ?", (seq,)))
+        self._waiting.pop(seq, None)
+
+
+def _insert(db: apsw.Connection, values: tuple[str, ...]) -> int:
+    db.execute("INSERT INTO items (op, bead, lease, ref, body, at) VALUES (?, ?, ?, ?, ?, ?)", values)
+    return db.last_insert_rowid()
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """A row; `size` is of its body in bytes."""
+
+    seq: int
+    op: Literal["close", "release"]
+    bead: str
+    lease: str
+    ref: str
+    body: dict[str, Any]
+    size: int
+    at: datetime
+
+
+def _result(row: tuple[Any, ...]) -> _Result:
+    """Raises IntegrityError for a row that holds none."""
+    seq, op, bead, lease, ref, text, at = row
+    try:
+        body = json.loads(text)
+        if not isinstance(body, dict):
+            raise TypeError(type(body))
+        return _Result(seq, op, bead, lease, ref, body, len(text.encode()), clock.from_wire(at))
+    except UNREADABLE:
+        raise damaged_row(f"result {seq}") from None
+
+
+def _item(one: _Result) -> OutboxItem:
+    return OutboxItem(
+        id=str(one.seq), op=one.op, bead_id=one.bead, ref=one.ref, outcome=str(one.body.get("outcome", "")),
+        digest=_digest(one.body), size=one.size, created_at=one.at,
+    )  # fmt: skip
+
+
+def _digest(body: dict[str, Any]) -> str:
+    return hashlib.sha256(canonical_json(body)).hexdigest()
+
+
+RECORDS = {kind.__name__: kind for kind in (OutboxItems,)}

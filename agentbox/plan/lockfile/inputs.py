@@ -1,0 +1,72 @@
+"""What a lock was asked for, as one digest: equal inputs need no new lock."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from agentbox.core.canonical import canonical_json, digest
+from agentbox.plan.lockfile.model import Lock
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """The package lists of one feature (or, as `core`, of the box itself), each in the spelling of its source."""
+
+    debian: tuple[str, ...] = ()
+    pypi: tuple[str, ...] = ()
+    npm: tuple[str, ...] = ()
+    npm_scripts_ignored: str = ""
+    unused_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """All that decides which packages a lock holds."""
+
+    source: str
+    suite: str
+    python: str
+    systems: tuple[str, ...]
+    features: Mapping[str, Wanted]
+    extra_packages: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()  # the application's own, from pyproject.toml
+    unused_requirements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by distribution; not locked
+
+    def digest(self) -> str:
+        """`sha256:<hex>` over canonical JSON; order of lists and tables makes no difference."""
+        return inputs_digest(self)
+
+    def difference(self, lock: Lock) -> str:
+        """Why the lock is not for these inputs, in a few words; "" when it is."""
+        if lock.inputs == self.digest():
+            return ""
+        return _first_difference(self, lock) or "package lists changed"
+
+
+def inputs_digest(inputs: Inputs) -> str:
+    """The value of the lock's key `inputs`."""
+    return digest(canonical_json(_sorted(asdict(inputs))))
+
+
+def _sorted(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _sorted(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return sorted(value)
+    return value
+
+
+def _first_difference(inputs: Inputs, lock: Lock) -> str:
+    for key, now, then in (
+        ("source", inputs.source, lock.source),
+        ("suite", inputs.suite, lock.suite),
+        ("Python", inputs.python, lock.python),
+    ):
+        if now != then:
+            return f"{key} {now} instead of {then}"
+    return _moved("system", inputs.systems, lock.systems) or _moved("feature", inputs.features, lock.features)
+
+
+def _moved(what: str, now: Sequence[str] | Mapping[str, object], then: Sequence[str]) -> str:
+    added, removed = sorted(set(now) - set(then)), sorted(set(then) - set(now))
+    parts = [f"{what} {name} was added" for name in added] + [f"{what} {name} was removed" for name in removed]
+    return ", ".join(parts)

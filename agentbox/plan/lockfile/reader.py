@@ -1,0 +1,122 @@
+"""Bytes -> Lock. Refuses whatever the writer would not have written."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agentbox.plan.lockfile.errors import LockError
+from agentbox.plan.lockfile.model import LOCK_VERSION, DebEntry, Entry, Lock, NpmEntry, Seed, WheelEntry
+from agentbox.plan.lockfile.names import store_name
+from agentbox.plan.lockfile.writer import write
+
+_HINT = "Run `agentbox lock` to write it again."
+_HEX = set("0123456789abcdef")
+E = TypeVar("E", bound=Entry)
+
+
+def read(source: Path | bytes, name: str = "agentbox.lock") -> Lock:
+    """The lock of a file or of its bytes.
+
+    Raises LockError (exit 5) when it is missing, is no TOML, has other keys, an entry without digest, two files of one
+    name, or is spelled in another way than `write` spells it.
+    """
+    data = _bytes(source)
+    shown = str(source) if isinstance(source, Path) else name
+    try:
+        written = tomllib.loads(data.decode())
+        lock = _lock(written)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+        raise LockError(f"cannot read {shown}: {_why(error)}", _HINT) from error
+    if write(lock) != data:
+        raise LockError(f"cannot read {shown}: it was edited by hand or written by another version", _HINT)
+    return lock
+
+
+def _bytes(source: Path | bytes) -> bytes:
+    if isinstance(source, bytes):
+        return source
+    try:
+        return source.read_bytes()
+    except FileNotFoundError as error:
+        raise LockError(f"cannot read {source}: there is no such file", "Run `agentbox lock` to make it.") from error
+    except OSError as error:
+        raise LockError(f"cannot read {source}: {error.strerror}", "Mend its permissions.") from error
+
+
+def _why(error: Exception) -> str:
+    return f"no {error}" if isinstance(error, KeyError) else str(error)
+
+
+def _lock(written: Mapping[str, Any]) -> Lock:
+    if written["version"] != LOCK_VERSION:
+        raise ValueError(f"version {written['version']} is not understood (this agentbox knows {LOCK_VERSION})")
+    lock = Lock(
+        inputs=_digest(written["inputs"], "inputs"),
+        source=written["source"],
+        suite=written["suite"],
+        python=written["python"],
+        systems=tuple(written["systems"]),
+        features=tuple(written["features"]),
+        seed={arch: _seed(table) for arch, table in written.get("seed", {}).items()},
+        debian={arch: _rows(DebEntry, table) for arch, table in written.get("debian", {}).items()},
+        wheels=_rows(WheelEntry, written["wheels"]),
+        npm=_rows(NpmEntry, written["npm"]),
+    )
+    _refuse_clashes(lock)
+    return lock
+
+
+def _seed(table: Mapping[str, Any]) -> Seed:
+    return Seed(files=_rows(Entry, table), nar=_digest(table["nar"], "nar"))
+
+
+def _rows(kind: type[E], table: Mapping[str, Any]) -> tuple[E, ...]:
+    return tuple(_row(kind, row) for row in table["files"])
+
+
+def _row(kind: type[E], row: Mapping[str, Any]) -> E:
+    known = {item.name: item for item in fields(kind)}
+    if unknown := sorted(set(row) - set(known)):
+        raise ValueError(f"unknown key {unknown[0]}")
+    values: dict[str, Any] = {}
+    for key, item in known.items():
+        if key not in row and item.default is MISSING:
+            raise ValueError(f"{row.get('name', 'an entry')} has no {key}")
+        if key in row:
+            values[key] = tuple(row[key]) if isinstance(row[key], list) else row[key]
+    entry = kind(**values)
+    _refuse_unpinned(entry)
+    return entry
+
+
+def _digest(value: str, key: str) -> str:
+    if not value.startswith("sha256:") or not _is_sha256(value.removeprefix("sha256:")):
+        raise ValueError(f"{key} is no SHA-256")
+    return value
+
+
+def _is_sha256(text: str) -> bool:
+    return len(text) == 64 and set(text) <= _HEX
+
+
+def _refuse_unpinned(entry: Entry) -> None:
+    if not _is_sha256(entry.sha256):
+        raise ValueError(f"{entry.name} has no SHA-256")
+    if not isinstance(entry.size, int) or entry.size < 1:
+        raise ValueError(f"{entry.name} has no size")
+    if entry.file != store_name(entry.file) or not entry.file:
+        raise ValueError(f"{entry.name} has a file name that the store refuses: {entry.file}")
+
+
+def _refuse_clashes(lock: Lock) -> None:
+    digest_of: dict[str, str] = {}
+    for _, rows in lock.tables():
+        names = [row.file for row in rows]
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"two rows are called {twice}")
+        for row in rows:
+            if digest_of.setdefault(row.file, row.sha256) != row.sha256:
+                raise ValueError(f"two files are called {row.file}")

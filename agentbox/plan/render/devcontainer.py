@@ -1,0 +1,42 @@
+"""plan -> .devcontainer.json beside the compose file: an editor starts the very service that compose describes.
+
+The file only points at that service. Whatever it could add to a container (mounts, capabilities, ports, an init, another
+user) it leaves unsaid, so a dev container is granted what the compose file grants and nothing else.
+"""
+
+import json
+from typing import Any
+
+from agentbox.core.paths import Paths
+from agentbox.plan.model import Plan
+from agentbox.plan.render.compose import COMPOSE_FILE, SERVICE
+
+DEVCONTAINER_FILE = ".devcontainer.json"
+"""In the root of the folder that the editor opens: Compose 1.29 resolves the seccomp path from there."""
+
+_USER = "agentbox"  # uid 1000 in the image's /etc/passwd
+
+
+def devcontainer(plan: Plan) -> str:
+    """The file as text (JSON). Source of the keys: containers.dev, "Dev Container metadata reference"."""
+    data = {
+        "name": plan.name,
+        "dockerComposeFile": COMPOSE_FILE,
+        "service": SERVICE,
+        **_secret_files(plan),
+        "overrideCommand": False,
+        "updateRemoteUserUID": False,
+        "remoteUser": _USER,
+        "workspaceFolder": str(Paths().workspace),
+        "userEnvProbe": "none",
+        "shutdownAction": "stopCompose",
+    }
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def _secret_files(plan: Plan) -> dict[str, Any]:
+    """On the host, before the container is made: an unset secret is an empty file, and a mount needs a file."""
+    if not plan.secrets:
+        return {}
+    paths = " ".join(f"secrets/{name}" for name in plan.secrets)
+    return {"initializeCommand": f"mkdir -m 700 -p secrets && touch -a {paths}"}

@@ -1,0 +1,80 @@
+"""Which files a rendering consists of, and writing them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from agentbox.core.paths import Paths
+from agentbox.manifest.features.corpus import skill_files
+from agentbox.plan.merge import effective
+from agentbox.plan.model import Plan
+from agentbox.plan.render.build_record import build_record
+from agentbox.plan.render.compose import COMPOSE_FILE, MANIFEST_FILE, compose
+from agentbox.plan.render.env import env_file
+from agentbox.plan.render.probes import probes
+from agentbox.plan.render.seccomp import seccomp_text
+from agentbox.plan.render.security_report import report_json, security_report
+from agentbox.plan.render.supervisord import supervisord
+
+
+def compose_folder(
+    plan: Plan,
+    image_ref: str = "",
+    *,
+    manifest: bytes,
+    image_id: str = "",
+    project: Path | None = None,
+    strict: bool = False,
+    hooks: Mapping[str, str] | None = None,
+) -> dict[str, bytes]:
+    """What compose needs beside the secrets, by relative path. `image_ref` (`name:tag@sha256:…`) is the default in the
+    compose file; `.env` overrides it with `image_id`, if given."""
+    stem = effective(plan).seccomp
+    return {
+        COMPOSE_FILE: compose(plan, image_ref, project=project, strict=strict, hooks=hooks).encode(),
+        ".env": env_file(plan, image_id or image_ref).encode(),
+        MANIFEST_FILE: manifest,
+        f"seccomp/{stem}.json": seccomp_text(stem).encode(),
+        "security-report.json": report_json(plan, project=project).encode(),
+        "security-report.md": security_report(plan, project=project).encode(),
+    }
+
+
+def config_layer(plan: Plan, *, manifest: bytes, lock: bytes) -> dict[str, bytes]:
+    """The files of layer `config` by box path, without the SBOM copy."""
+    box = Paths()
+    return {
+        str(box.baked_manifest): manifest,
+        str(box.build_record): build_record(plan),
+        str(box.lock): lock,
+        str(box.plan): plan_text(plan).encode(),
+        str(box.probes): probes(plan).encode(),
+        str(box.supervisord_conf): supervisord(plan).encode(),
+        **{str(box.skills / name): text for name, text in skill_files(plan.skills).items()},
+    }
+
+
+def plan_text(plan: Plan) -> str:
+    """plan.json as people and boot read it; the digest is that of the canonical form, not of this text."""
+    return json.dumps(plan.to_json(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def render_all(plan: Plan, out: Path, *, manifest: bytes, image_ref: str = "") -> tuple[Path, ...]:
+    """Writes every target below `out`, returns the paths written, sorted. Raises OSError."""
+    files = compose_folder(plan, image_ref, manifest=manifest)
+    files["supervisord.conf"] = supervisord(plan).encode()
+    files["probes.json"] = probes(plan).encode()
+    files["plan.json"] = plan_text(plan).encode()
+    return write(files, out)
+
+
+def write(files: Mapping[str, bytes], out: Path) -> tuple[Path, ...]:
+    """Writes the files below `out` (an absolute path counts from there), 0644. Raises OSError."""
+    written = []
+    for name in sorted(files):
+        path = out / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(files[name])
+        path.chmod(0o644)
+        written.append(path)
+    return tuple(written)

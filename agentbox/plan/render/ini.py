@@ -1,0 +1,74 @@
+"""supervisord's ini dialect: what its reader (4.3) would garble is refused here, so nothing is ever cut silently.
+
+The reader strips values, cuts them at white space followed by `;` or `#`, ends them at a line break, expands `%`, and
+has no escape for any of it but `%%`. It splits `environment` with a non-POSIX `shlex`, where a backslash is a plain
+character and the quotes at both ends are stripped: a value is quoted with the kind that it does not contain.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+
+from agentbox.plan.render.errors import RenderError
+
+_CUT = re.compile(r"\s[;#]")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+Section = tuple[str, Mapping[str, str]]
+
+
+def text(sections: Iterable[Section]) -> str:
+    """The whole file. Values must come from `plain`, `command` or `environment`."""
+    return "\n".join(_section(name, values) for name, values in sections)
+
+
+def _section(name: str, values: Mapping[str, str]) -> str:
+    return "".join([f"[{name}]\n", *(f"{key}={value}\n" for key, value in values.items())])
+
+
+def plain(value: str, where: str) -> str:
+    """A value outside of any quotes. `where` (program and key) is named by the RenderError."""
+    if value != value.strip():
+        raise _refused(where, "leading or trailing space", value)
+    return _line(value, where)
+
+
+def command(argv: Iterable[str], where: str) -> str:
+    """An argument list, to be split by `shlex.split`. Raises RenderError."""
+    return _line(shlex.join(argv), where)
+
+
+def environment(values: Mapping[str, str], where: str) -> str:
+    """`NAME="value",…`, sorted by name. Raises RenderError for a name or a value that the reader cannot return."""
+    return ",".join(f"{_name(key, where)}={_quoted(values[key], f'{where} {key}')}" for key in sorted(values))
+
+
+def _name(key: str, where: str) -> str:
+    if not _NAME.fullmatch(key):
+        raise _refused(where, "a variable name other than letters, digits and _", key)
+    return key
+
+
+def _quoted(value: str, where: str) -> str:
+    if value != value.strip("'\""):
+        raise _refused(where, "a quote at its start or end", value)
+    if '"' not in value:
+        return _line(f'"{value}"', where)
+    if "'" not in value:
+        return _line(f"'{value}'", where)
+    raise _refused(where, "both kinds of quotes", value)
+
+
+def _line(value: str, where: str) -> str:
+    if any(char in value for char in "\n\r\0"):
+        raise _refused(where, "a line break or NUL", value)
+    if _CUT.search(value):
+        raise _refused(where, "white space followed by ; or #", value)
+    return value.replace("%", "%%")
+
+
+def _refused(where: str, what: str, value: str) -> RenderError:
+    return RenderError(
+        f"cannot write {where} to supervisord.conf: its format has no escape for {what} (in {value!r})",
+        "change the value, or hand it over in a file",
+    )

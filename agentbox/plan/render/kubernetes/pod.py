@@ -1,0 +1,161 @@
+"""plan -> the pod's spec: the whole baseline in the words of Kubernetes."""
+
+from typing import Any
+
+from agentbox.core.data_files import config_dir
+from agentbox.core.paths import Paths
+from agentbox.plan.merge import GID, UID, Profile, effective
+from agentbox.plan.model import Plan
+from agentbox.plan.names import KUBERNETES, TARGET_VARIABLE
+from agentbox.plan.render import yaml
+from agentbox.plan.render.errors import RenderError
+from agentbox.plan.render.kubernetes.storage import host_volumes, mebibytes, memory_volumes, mounts
+from agentbox.plan.render.options import Options, container_environment, passed
+
+MANIFEST_KEY = "agentbox.toml"
+_BOX = Paths()
+_MANIFEST, _SECRETS = "manifest", "secrets"
+_DRIVERS = {"nvidia": "nvidia.com/gpu"}
+_DEVICES = {frozenset(["/dev/kfd", "/dev/dri"]): "amd.com/gpu"}
+"""Resource names of the vendors' device plugins: Kubernetes grants a device by no other means."""
+
+
+def pod_spec(plan: Plan, options: Options) -> dict[str, Any]:
+    """No host namespace, no service account, uid and gid 1000. Raises RenderError for a device that no plugin grants."""
+    profile = effective(plan)
+    return {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        **({"runtimeClassName": profile.runtime} if profile.runtime else {}),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": UID,
+            "runAsGroup": GID,
+            "fsGroup": GID,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            **_groups(profile),
+            "seccompProfile": {"type": "Localhost", "localhostProfile": f"{profile.seccomp}.json"},
+        },
+        "terminationGracePeriodSeconds": plan.resources.stop_seconds,
+        "containers": [_container(plan, profile, options)],
+        "volumes": _volumes(plan, profile),
+    }
+
+
+def _container(plan: Plan, profile: Profile, options: Options) -> dict[str, Any]:
+    return {
+        "name": "agentbox",
+        "image": options.image_ref,
+        "imagePullPolicy": "IfNotPresent",
+        "securityContext": {
+            "allowPrivilegeEscalation": not profile.no_new_privileges,
+            "capabilities": {
+                "drop": list(profile.cap_drop),
+                **({"add": list(profile.cap_add)} if profile.cap_add else {}),
+            },
+            "privileged": profile.privileged,
+            "readOnlyRootFilesystem": profile.read_only,
+        },
+        "env": _environment(plan, options),
+        "ports": [
+            {"name": "api", "containerPort": plan.api.port, "protocol": "TCP"},
+            {"name": "metrics", "containerPort": plan.observability.metrics_port, "protocol": "TCP"},
+        ],
+        "resources": _resources(plan, profile),
+        **_probes(),
+        "volumeMounts": _mounts(plan, profile),
+    }
+
+
+def _environment(plan: Plan, options: Options) -> list[dict[str, Any]]:
+    """With the word by which the box knows what its pod cannot hold. A cluster has no operator's environment: a ConfigMap
+    that may be missing, and so may each of its keys, has the values of what is passed through."""
+    found = {**container_environment(plan, options, options.image_ref), TARGET_VARIABLE: KUBERNETES}
+    source = {"name": f"{plan.name}-environment", "optional": True}
+    return [
+        *({"name": name, "value": yaml.Quoted(_literal(value))} for name, value in sorted(found.items())),
+        *({"name": name, "valueFrom": {"configMapKeyRef": {**source, "key": name}}} for name in passed(plan, *found)),
+    ]
+
+
+def _literal(value: str) -> str:
+    """Text in which Kubernetes substitutes nothing."""
+    return value.replace("$(", "$$(")
+
+
+def _resources(plan: Plan, profile: Profile) -> dict[str, Any]:
+    millis = round(plan.resources.cpus * 1000)
+    cpu = str(millis // 1000) if millis % 1000 == 0 else f"{millis}m"
+    bound = {"cpu": yaml.Quoted(cpu), "memory": mebibytes(plan.resources.memory), **_plugins(profile)}
+    return {"requests": bound, "limits": bound}
+
+
+def _plugins(profile: Profile) -> dict[str, str]:
+    """A plugin hands out whole devices by number: one, where the plan says all."""
+    found: dict[str, str] = {}
+    for row in profile.device_requests:
+        if row.driver not in _DRIVERS:
+            raise _ungrantable(f"devices of driver {row.driver}")
+        found[_DRIVERS[row.driver]] = yaml.Quoted(str(max(row.count, 1)))
+    left = set(profile.devices)
+    for paths, resource in _DEVICES.items():
+        if paths <= left:
+            found[resource] = yaml.Quoted("1")
+            left -= paths
+    if left:
+        raise _ungrantable(f"device {min(left)}")
+    return found
+
+
+def _ungrantable(what: str) -> RenderError:
+    return RenderError(
+        f"cannot render {what} for kubernetes: a pod gets devices from device plugins only, and none is known for it",
+        f"known: drivers {', '.join(_DRIVERS)}; {', '.join(' with '.join(sorted(paths)) for paths in _DEVICES)}",
+    )
+
+
+def _groups(profile: Profile) -> dict[str, Any]:
+    """Kubernetes knows groups by number. A name means what the image's /etc/group says."""
+    if not profile.group_add:
+        return {}
+    known = {row.split(":")[0]: int(row.split(":")[2]) for row in (config_dir() / "etc/group").read_text().splitlines()}
+    numbers = []
+    for name in profile.group_add:
+        if not name.isdecimal() and name not in known:
+            raise RenderError(
+                f"cannot render group {name} for kubernetes: the image's /etc/group has no such name",
+                "write its number, as the nodes have it",
+            )
+        numbers.append(int(name) if name.isdecimal() else known[name])
+    return {"supplementalGroups": numbers}
+
+
+def _probes() -> dict[str, Any]:
+    live, ready = ({"path": path, "port": "api"} for path in ("/livez", "/ready"))
+    return {
+        "startupProbe": {"httpGet": live, "periodSeconds": 1, "failureThreshold": 30},
+        "livenessProbe": {"httpGet": live, "periodSeconds": 10},
+        "readinessProbe": {"httpGet": ready, "periodSeconds": 5, "failureThreshold": 2},
+    }
+
+
+def _mounts(plan: Plan, profile: Profile) -> list[dict[str, Any]]:
+    secrets = {"name": _SECRETS, "mountPath": str(_BOX.mounted_secrets), "readOnly": True}
+    manifest = {"name": _MANIFEST, "mountPath": str(_BOX.manifest), "subPath": MANIFEST_KEY, "readOnly": True}
+    return [*mounts(profile.volumes, profile.tmpfs), *([secrets] if plan.secrets else []), manifest]
+
+
+def _volumes(plan: Plan, profile: Profile) -> list[dict[str, Any]]:
+    """The Secret may be missing, and so may each of its keys: an unset secret is no fault on any target."""
+    secret = {
+        "secretName": f"{plan.name}-secrets",
+        "defaultMode": 0o440,
+        "optional": True,
+        "items": [{"key": name, "path": name} for name in plan.secrets],
+    }
+    return [
+        *memory_volumes(profile.tmpfs),
+        *host_volumes(profile.volumes),
+        *([{"name": _SECRETS, "secret": secret}] if plan.secrets else []),
+        {"name": _MANIFEST, "configMap": {"name": plan.name, "defaultMode": 0o444}},
+    ]

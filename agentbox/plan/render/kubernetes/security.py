@@ -1,0 +1,243 @@
+"""The Pod Security Standards as rules over a pod template, and the level that a pod needs.
+
+Source: kubernetes.io, "Pod Security Standards", as of v1.34, one function a control under the standard's own name. The
+Windows rows are left out: a box is a Linux pod.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.plan.model import Plan
+
+PRIVILEGED, BASELINE, RESTRICTED = LEVELS = ("privileged", "baseline", "restricted")
+"""From the widest to the narrowest."""
+
+_BASELINE_CAPABILITIES = frozenset(
+    [
+        "AUDIT_WRITE",
+        "CHOWN",
+        "DAC_OVERRIDE",
+        "FOWNER",
+        "FSETID",
+        "KILL",
+        "MKNOD",
+        "NET_BIND_SERVICE",
+        "SETFCAP",
+        "SETGID",
+        "SETPCAP",
+        "SETUID",
+        "SYS_CHROOT",
+    ]
+)
+_RESTRICTED_CAPABILITIES = frozenset(["NET_BIND_SERVICE"])
+_SELINUX_TYPES = frozenset(["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"])
+_CONFINED = frozenset(["RuntimeDefault", "Localhost"])
+_SYSCTLS = frozenset(
+    [
+        "kernel.shm_rmid_forced",
+        "net.ipv4.ip_local_port_range",
+        "net.ipv4.ip_unprivileged_port_start",
+        "net.ipv4.tcp_syncookies",
+        "net.ipv4.ping_group_range",
+        "net.ipv4.ip_local_reserved_ports",
+        "net.ipv4.tcp_keepalive_time",
+        "net.ipv4.tcp_fin_timeout",
+        "net.ipv4.tcp_keepalive_intvl",
+        "net.ipv4.tcp_keepalive_probes",
+    ]
+)
+_VOLUMES = frozenset(
+    ["configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret", "name"]
+)
+_PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+
+Found = Iterator[str]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """`level` is the narrowest level that forbids it; `found` is the field with its value."""
+
+    level: str
+    control: str
+    found: str
+
+
+class PodSecurityError(AgentboxError):
+    """The pod needs a wider level than was allowed."""
+
+    exit_code = ExitCode.BAD
+
+
+def check(plan: Plan, template: Mapping[str, Any], allowed: str) -> None:
+    """Raises PodSecurityError with every violation of `allowed`, unless there is none."""
+    found = violations(template, allowed)
+    if not found:
+        return
+    needed = BASELINE if not violations(template, BASELINE) else PRIVILEGED
+    rows = "".join(f"\n  {row.control} ({row.level}): {row.found}" for row in found)
+    keys = ", ".join(f"security.exceptions.{row.key}" for row in plan.exceptions)
+    raise PodSecurityError(
+        f"cannot render kubernetes at Pod Security level {allowed}: {keys or 'the plan'} needs {needed}{rows}",
+        f"remove what widens, or give --allow-psa {needed} and run the pod in a namespace of that level",
+    )
+
+
+def violations(template: Mapping[str, Any], level: str = RESTRICTED) -> tuple[Violation, ...]:
+    """What of a pod template (`metadata`, `spec`) the level forbids, in the standard's order."""
+    found = [Violation(BASELINE, name, text) for name, rule in _BASELINE.items() for text in rule(template)]
+    found += [Violation(RESTRICTED, name, text) for name, rule in _RESTRICTED.items() for text in rule(template)]
+    allowed = LEVELS.index(level)
+    return tuple(row for row in found if LEVELS.index(row.level) <= allowed)
+
+
+def _containers(template: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for kind in ("initContainers", "containers", "ephemeralContainers"):
+        for index, container in enumerate(template["spec"].get(kind) or ()):
+            yield f"{kind}[{index}]", container
+
+
+def _contexts(template: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield "securityContext", template["spec"].get("securityContext") or {}
+    yield from _own_contexts(template)
+
+
+def _own_contexts(template: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for where, container in _containers(template):
+        yield f"{where}.securityContext", container.get("securityContext") or {}
+
+
+def _host_namespaces(template: Mapping[str, Any]) -> Found:
+    return (name for name in ("hostNetwork", "hostPID", "hostIPC") if template["spec"].get(name))
+
+
+def _privileged(template: Mapping[str, Any]) -> Found:
+    return (f"{where}.privileged" for where, own in _own_contexts(template) if own.get("privileged"))
+
+
+def _added(template: Mapping[str, Any], allowed: frozenset[str]) -> Found:
+    for where, own in _own_contexts(template):
+        for name in (own.get("capabilities") or {}).get("add") or ():
+            if name not in allowed:
+                yield f"{where}.capabilities.add {name}"
+
+
+def _host_path(template: Mapping[str, Any]) -> Found:
+    return (f"volume {row['name']}: hostPath" for row in template["spec"].get("volumes") or () if "hostPath" in row)
+
+
+def _host_ports(template: Mapping[str, Any]) -> Found:
+    for where, container in _containers(template):
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                yield f"{where}.ports hostPort {port['hostPort']}"
+
+
+def _host_probes(template: Mapping[str, Any]) -> Found:
+    for where, container in _containers(template):
+        hooks = container.get("lifecycle") or {}
+        rows = chain(((name, container.get(name) or {}) for name in _PROBES), hooks.items())
+        for name, row in rows:
+            for kind in ("httpGet", "tcpSocket"):
+                if (row.get(kind) or {}).get("host"):
+                    yield f"{where}.{name}.{kind}.host"
+
+
+def _app_armor(template: Mapping[str, Any]) -> Found:
+    for where, own in _contexts(template):
+        if (own.get("appArmorProfile") or {}).get("type", "RuntimeDefault") not in _CONFINED:
+            yield f"{where}.appArmorProfile.type"
+    for name, value in (template.get("metadata", {}).get("annotations") or {}).items():
+        allowed = value in ("", "runtime/default") or value.startswith("localhost/")
+        if name.startswith("container.apparmor.security.beta.kubernetes.io/") and not allowed:
+            yield f"annotation {name}"
+
+
+def _selinux(template: Mapping[str, Any]) -> Found:
+    for where, own in _contexts(template):
+        options = own.get("seLinuxOptions") or {}
+        if options.get("type", "") not in _SELINUX_TYPES:
+            yield f"{where}.seLinuxOptions.type {options['type']}"
+        yield from (f"{where}.seLinuxOptions.{name}" for name in ("user", "role") if options.get(name))
+
+
+def _proc_mount(template: Mapping[str, Any]) -> Found:
+    return (
+        f"{where}.procMount" for where, own in _own_contexts(template) if own.get("procMount", "Default") != "Default"
+    )
+
+
+def _seccomp_unconfined(template: Mapping[str, Any]) -> Found:
+    for where, own in _contexts(template):
+        if (own.get("seccompProfile") or {}).get("type", "RuntimeDefault") not in _CONFINED:
+            yield f"{where}.seccompProfile.type"
+
+
+def _sysctls(template: Mapping[str, Any]) -> Found:
+    rows = (template["spec"].get("securityContext") or {}).get("sysctls") or ()
+    return (f"securityContext.sysctls {row['name']}" for row in rows if row["name"] not in _SYSCTLS)
+
+
+def _volume_types(template: Mapping[str, Any]) -> Found:
+    for row in template["spec"].get("volumes") or ():
+        yield from (f"volume {row['name']}: {kind}" for kind in row if kind != "name" and kind not in _VOLUMES)
+
+
+def _escalation(template: Mapping[str, Any]) -> Found:
+    for where, own in _own_contexts(template):
+        if own.get("allowPrivilegeEscalation") is not False:
+            yield f"{where}.allowPrivilegeEscalation is not false"
+
+
+def _effective(template: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+    """The value of a field that a container takes from its pod unless it has its own."""
+    of_pod = (template["spec"].get("securityContext") or {}).get(name)
+    for where, own in _own_contexts(template):
+        yield f"{where}.{name}", own.get(name, of_pod)
+
+
+def _non_root(template: Mapping[str, Any]) -> Found:
+    return (f"{where} is not true" for where, value in _effective(template, "runAsNonRoot") if value is not True)
+
+
+def _root_user(template: Mapping[str, Any]) -> Found:
+    return (f"{where}.runAsUser 0" for where, own in _contexts(template) if own.get("runAsUser") == 0)
+
+
+def _seccomp_unset(template: Mapping[str, Any]) -> Found:
+    for where, value in _effective(template, "seccompProfile"):
+        if (value or {}).get("type") not in _CONFINED:
+            yield f"{where} is not set"
+
+
+def _not_dropped(template: Mapping[str, Any]) -> Found:
+    for where, own in _own_contexts(template):
+        if "ALL" not in ((own.get("capabilities") or {}).get("drop") or ()):
+            yield f"{where}.capabilities.drop lacks ALL"
+
+
+_Rule = Callable[[Mapping[str, Any]], Found]
+_BASELINE: Mapping[str, _Rule] = {
+    "Host Namespaces": _host_namespaces,
+    "Privileged Containers": _privileged,
+    "Capabilities": lambda template: _added(template, _BASELINE_CAPABILITIES),
+    "HostPath Volumes": _host_path,
+    "Host Ports": _host_ports,
+    "Host Probes / Lifecycle Hooks": _host_probes,
+    "AppArmor": _app_armor,
+    "SELinux": _selinux,
+    "/proc Mount Type": _proc_mount,
+    "Seccomp": _seccomp_unconfined,
+    "Sysctls": _sysctls,
+}
+_RESTRICTED: Mapping[str, _Rule] = {
+    "Volume Types": _volume_types,
+    "Privilege Escalation": _escalation,
+    "Running as Non-root": _non_root,
+    "Running as Non-root user": _root_user,
+    "Seccomp": _seccomp_unset,
+    "Capabilities": lambda template: chain(_added(template, _RESTRICTED_CAPABILITIES), _not_dropped(template)),
+}

@@ -1,0 +1,121 @@
+"""plan -> the argument list of `podman run`: the same profile as compose, for an engine without compose."""
+
+import json
+from pathlib import Path
+
+from agentbox.core.paths import Paths
+from agentbox.plan.merge import Profile, effective
+from agentbox.plan.model import Plan, Volume
+from agentbox.plan.names import WORKSPACE
+from agentbox.plan.network import healthcheck
+from agentbox.plan.render.compose import published, size, tmpfs
+from agentbox.plan.render.errors import RenderError
+from agentbox.plan.render.options import IMAGE_LABEL, Options, container_environment, labels, passed, tag
+
+_BOX = Paths()
+_CDI = {"nvidia": "nvidia.com/gpu"}
+
+
+def podman_run(plan: Plan, options: Options, folder: Path, *, rootless: bool) -> tuple[str, ...]:
+    """`folder` is where the rendered files lie (manifest, seccomp, secrets). Rootless maps the caller to uid 1000;
+    root's podman refuses that word and needs none, but its default network is shared: the box gets one of its own name.
+    Raises RenderError as `Options.check` does, and for a driver that podman knows no devices of."""
+    options.check(plan)
+    image = options.image_ref or tag(plan)
+    return (
+        "podman",
+        "run",
+        "--detach",
+        *_identity(plan, rootless),
+        *_confinement(plan, folder),
+        *_limits(plan),
+        *_mounts(plan, options, folder),
+        *([] if rootless else [f"--network={plan.name}"]),
+        *_talk(plan, options, image),
+        image,
+    )
+
+
+def _identity(plan: Plan, rootless: bool) -> list[str]:
+    userns = ["--userns=keep-id:uid=1000,gid=1000"] if rootless else []
+    return [f"--name={plan.name}", f"--hostname={plan.name}", *userns, "--restart=on-failure:5", "--pull=never"]
+
+
+def _confinement(plan: Plan, folder: Path) -> list[str]:
+    profile = effective(plan)
+    return [
+        f"--user={profile.user}",
+        "--read-only",
+        "--read-only-tmpfs=false",
+        *(f"--cap-drop={name}" for name in profile.cap_drop),
+        *(f"--cap-add={name}" for name in profile.cap_add),
+        "--security-opt=no-new-privileges",
+        f"--security-opt=seccomp={folder}/seccomp/{profile.seccomp}.json",
+        "--ipc=private",
+        *(f"--device={path}" for path in (*profile.devices, *_requested(profile))),
+        *(f"--group-add={name}" for name in profile.group_add),
+        *([f"--runtime={profile.runtime}"] if profile.runtime else []),
+        *(f"--tmpfs={tmpfs(row)}" for row in profile.tmpfs),
+    ]
+
+
+def _requested(profile: Profile) -> list[str]:
+    """Names of the vendor's CDI file, which is how podman asks a driver for devices."""
+    names: list[str] = []
+    for row in profile.device_requests:
+        if row.driver not in _CDI:
+            raise RenderError(f"cannot render devices of driver {row.driver} for podman", f"known: {', '.join(_CDI)}")
+        names += [f"{_CDI[row.driver]}={name}" for name in (["all"] if row.count == -1 else range(row.count))]
+    return names
+
+
+def _limits(plan: Plan) -> list[str]:
+    found = plan.resources
+    return [
+        f"--cpus={found.cpus}",
+        f"--memory={size(found.memory)}",
+        f"--memory-swap={size(found.memory)}",
+        f"--pids-limit={found.pids}",
+        "--shm-size=64m",
+        f"--stop-timeout={found.stop_seconds}",
+        "--stop-signal=SIGTERM",
+        "--ulimit=core=0:0",
+        f"--ulimit=nofile={found.nofile}:{found.nofile}",
+    ]
+
+
+def _mounts(plan: Plan, options: Options, folder: Path) -> list[str]:
+    return [
+        f"--mount=type=bind,source={folder}/agentbox.toml,target={_BOX.manifest},readonly",
+        *(_volume(plan, row, options) for row in effective(plan).volumes),
+        *(
+            f"--mount=type=bind,source={folder}/secrets/{name},target={_BOX.mounted_secrets / name},readonly"
+            for name in plan.secrets
+        ),
+    ]
+
+
+def _volume(plan: Plan, row: Volume, options: Options) -> str:
+    readonly = ",readonly" if row.read_only else ""
+    if row.source == WORKSPACE and options.project is not None:
+        return f"--mount=type=bind,source={options.project},target={row.target}"
+    if row.source.startswith("/"):
+        return f"--mount=type=bind,source={row.source},target={row.target}{readonly}"
+    return f"--mount=type=volume,source={plan.name}-{row.source},target={row.target}{readonly}"
+
+
+def _talk(plan: Plan, options: Options, image: str) -> list[str]:
+    check, rendered = healthcheck(plan), container_environment(plan, options, image)
+    return [
+        *(f"--env={name}={value}" for name, value in rendered.items()),
+        *(f"--env={name}" for name in passed(plan, *rendered)),
+        *(f"--publish={text}" for text in published(plan)),
+        *(f"--label={name}={value}" for name, value in {**labels(plan), IMAGE_LABEL: image}.items()),
+        f"--health-cmd={json.dumps(['CMD', *check.argv])}",
+        f"--health-interval={check.interval}s",
+        f"--health-timeout={check.timeout}s",
+        f"--health-retries={check.retries}",
+        f"--health-start-period={check.start_period}s",
+        "--log-driver=k8s-file",
+        "--log-opt=max-size=10m",
+    ]

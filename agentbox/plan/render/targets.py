@@ -1,0 +1,104 @@
+"""The targets that can be rendered by name, each as files by relative path. Adding a target is adding a row."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentbox.plan.merge import effective
+from agentbox.plan.model import Plan
+from agentbox.plan.render.compose import COMPOSE_FILE
+from agentbox.plan.render.devcontainer import DEVCONTAINER_FILE, devcontainer
+from agentbox.plan.render.env import env_file
+from agentbox.plan.render.files import compose_folder, plan_text
+from agentbox.plan.render.kubernetes.objects import KUBERNETES_FILE, kubernetes
+from agentbox.plan.render.kubernetes.security import RESTRICTED
+from agentbox.plan.render.options import Options
+from agentbox.plan.render.podman import podman_run
+from agentbox.plan.render.probes import probes
+from agentbox.plan.render.prometheus import prometheus
+from agentbox.plan.render.seccomp import seccomp_text
+from agentbox.plan.render.supervisord import supervisord
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What every target is rendered from."""
+
+    plan: Plan
+    manifest: bytes
+    image_ref: str = ""
+    image_id: str = ""
+    project: Path | None = None
+    strict: bool = False
+    allow_psa: str = RESTRICTED
+
+    @property
+    def options(self) -> Options:
+        return Options(self.image_ref, self.project, self.strict)
+
+
+Files = dict[str, bytes]
+
+
+def _compose(given: Given) -> Files:
+    return compose_folder(
+        given.plan,
+        given.image_ref,
+        manifest=given.manifest,
+        image_id=given.image_id,
+        project=given.project,
+        strict=given.strict,
+    )
+
+
+def _podman(given: Given) -> Files:
+    argv = podman_run(given.plan, given.options, Path(), rootless=True)
+    return {"podman-run.txt": "".join(f"{word}\n" for word in argv).encode()}
+
+
+def _kubernetes(given: Given) -> Files:
+    """The objects, and the seccomp file that every node needs in its kubelet's seccomp folder."""
+    stem = effective(given.plan).seccomp
+    text = kubernetes(given.plan, given.options, manifest=given.manifest, allow_psa=given.allow_psa)
+    return {KUBERNETES_FILE: text.encode(), f"seccomp/{stem}.json": seccomp_text(stem).encode()}
+
+
+TARGETS: Mapping[str, Callable[[Given], Files]] = {
+    "compose": _compose,
+    "devcontainer": lambda given: {DEVCONTAINER_FILE: devcontainer(given.plan).encode(), **_compose(given)},
+    "env": lambda given: {".env": env_file(given.plan, given.image_id or given.image_ref).encode()},
+    "kubernetes": _kubernetes,
+    "plan": lambda given: {"plan.json": plan_text(given.plan).encode()},
+    "podman": _podman,
+    "probes": lambda given: {"probes.json": probes(given.plan).encode()},
+    "prometheus": lambda given: {name: text.encode() for name, text in prometheus(given.plan).items()},
+    "supervisord": lambda given: {"supervisord.conf": supervisord(given.plan).encode()},
+}
+MAIN_FILE: Mapping[str, str] = {
+    "compose": COMPOSE_FILE,
+    "devcontainer": DEVCONTAINER_FILE,
+    "kubernetes": KUBERNETES_FILE,
+}
+"""What is shown of a target that consists of several files."""
+
+
+_OF_A_REGISTRY = ("kubernetes",)
+"""Targets whose image another machine pulls: they need a reference with a digest."""
+
+
+def left_out(target: str, given: Given) -> tuple[str, ...]:
+    """The targets that `all` does not hold, for want of a reference with a digest or because of a folder of this host."""
+    local = "@sha256:" not in given.image_ref or given.project is not None
+    return _OF_A_REGISTRY if target == ALL and local else ()
+
+
+def render(target: str, given: Given) -> Files:
+    """The files of a target, or of `all`. Raises KeyError for another name; RenderError and PodSecurityError as the
+    targets do."""
+    names = sorted(TARGETS) if target == ALL else [target]
+    files: Files = {}
+    for name in sorted(set(names) - set(left_out(target, given))):
+        files |= TARGETS[name](given)
+    return files

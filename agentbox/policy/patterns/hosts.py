@@ -1,0 +1,203 @@
+"""Network targets (scope net). connect: `example.com`, `*.example.com:8443`, `10.0.0.0/8:*`, `$EGRESS`, `*`; tcp: a port."""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from agentbox.policy.patterns.base import PatternError
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+DEFAULT_PORT: Final = 443
+EGRESS: Final = "$EGRESS"
+FORM: Final = "host, *.host, an IP address or a CIDR range, each with :port or :* (absent = 443), or $EGRESS, or *"
+TCP_FORM: Final = "a port number from 1 to 65535"
+_LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_NUMERIC: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_BRACKETED: Final = re.compile(r"\[([^\]]*)\](/[0-9]+)?(?::(.*))?")
+_LONGEST: Final = 253
+
+
+@dataclass(frozen=True)
+class HostPattern:
+    """Exactly one of `name` (lower case; `*.x` = below x, `*` = any host or address, `$EGRESS`) and `network` is set.
+
+    `port` None = any. A name never matches an address, nor an address a name: what a name resolves to is not asked here.
+    """
+
+    name: str
+    network: Network | None
+    port: int | None
+
+    @classmethod
+    def parse(cls, text: str) -> "HostPattern":
+        """Raises PatternError."""
+        if text == EGRESS:
+            return cls(EGRESS, None, None)
+        host, port = _split(text)
+        number = _port(port, text) if port is not None else DEFAULT_PORT
+        network = _network(host)
+        if network is not None:
+            return cls("", network, number)
+        name = host.lower()
+        if name != "*" and not _is_name(name.removeprefix("*.")):
+            raise PatternError(text, "is no host name, address or range", FORM)
+        return cls(name, None, number)
+
+    def __str__(self) -> str:
+        if self.name == EGRESS:
+            return EGRESS
+        host = self.name or self._address()
+        return host if self.port == DEFAULT_PORT else f"{host}:{'*' if self.port is None else self.port}"
+
+    @property
+    def address_and_port(self) -> str:
+        """The same with the port always written, as `egress.allow_private` wants it."""
+        host = self.name or self._address()
+        host = f"[{host}]" if ":" in host and not host.startswith("[") else host
+        return f"{host}:{'*' if self.port is None else self.port}"
+
+    def _address(self) -> str:
+        whole = self.network is not None and self.network.num_addresses == 1
+        text = str(self.network.network_address if whole and self.network else self.network)
+        return f"[{text}]" if ":" in text and self.port != DEFAULT_PORT else text
+
+    @property
+    def variable(self) -> str:
+        """`$EGRESS`, or ""."""
+        return self.name if self.name == EGRESS else ""
+
+    def matches(self, value: str) -> bool:
+        """`value` is `host:port` or `[address]:port`, the host in lower case and without a dot at its end; or `$EGRESS`."""
+        try:
+            host, port = split_address(value)
+        except ValueError:
+            return value == EGRESS and self.covers(HostPattern.parse(EGRESS))
+        if self.port not in (None, port) or self.variable:
+            return False
+        network = _network(host)
+        if network is not None:
+            return self.name == "*" or (self.network is not None and _within(network, self.network))
+        return _name_covers(self.name, host)
+
+    def covers(self, other: "HostPattern") -> bool:
+        """Ports too."""
+        if self.variable or other.variable:
+            return self.name == other.name or (self.name == "*" and self.port is None)
+        return self.port in (None, other.port) and self.covers_host(other)
+
+    def covers_host(self, other: "HostPattern") -> bool:
+        """The same, ports left aside."""
+        if self.name == "*":
+            return True
+        if self.network is not None and other.network is not None:
+            return _within(other.network, self.network)
+        return bool(other.name) and _name_covers(self.name, other.name)
+
+    def overlaps(self, other: "HostPattern") -> bool:
+        """`$EGRESS` may hold anything."""
+        if self.variable or other.variable:
+            return True
+        if None not in (self.port, other.port) and self.port != other.port:
+            return False
+        return self.covers_host(other) or other.covers_host(self)  # sets of hosts are nested or apart
+
+
+@dataclass(frozen=True)
+class PortPattern:
+    """One TCP port, of any address."""
+
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "PortPattern":
+        """Raises PatternError."""
+        if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65535:
+            raise PatternError(text, "is no port", TCP_FORM)
+        return cls(int(text))
+
+    def __str__(self) -> str:
+        return str(self.port)
+
+    @property
+    def variable(self) -> str:
+        """None has one."""
+        return ""
+
+    def matches(self, value: str) -> bool:
+        """`value` is the port in decimal."""
+        return value == str(self.port)
+
+    def covers(self, other: "PortPattern") -> bool:
+        """The same port."""
+        return self == other
+
+    overlaps = covers
+
+
+def split_address(value: str) -> tuple[str, int]:
+    """`host:port` or `[address]:port` -> host and port. Raises ValueError for anything that is not in normal form."""
+    host, port = _split(value)
+    if port is None or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
+        raise ValueError(f"no port in {value}")
+    if host != host.lower() or not (_is_name(host) or _is_address(host)):
+        raise ValueError(f"no host name or address in {value}")
+    return host, int(port)
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    """Host and what stands behind its colon; an IPv6 address with a port stands in brackets."""
+    if bracketed := _BRACKETED.fullmatch(text):
+        return bracketed[1] + (bracketed[2] or ""), bracketed[3]
+    if text.count(":") > 1:
+        return text, None
+    host, colon, port = text.partition(":")
+    return host, port if colon else None
+
+
+def _port(port: str, text: str) -> int | None:
+    if port == "*":
+        return None
+    if not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
+        raise PatternError(text, "has no port from 1 to 65535 behind its colon", FORM)
+    return int(port)
+
+
+@lru_cache(maxsize=4096)  # agents choose what is looked up
+def _network(host: str) -> Network | None:
+    """An address or range; IPv4 addresses mapped into IPv6 are IPv4 addresses."""
+    try:
+        network: Network = ipaddress.ip_network(host)
+    except ValueError:
+        return None
+    if isinstance(network, ipaddress.IPv6Network) and network.prefixlen >= 96:
+        mapped = network.network_address.ipv4_mapped
+        if mapped is not None:
+            return ipaddress.IPv4Network((mapped, network.prefixlen - 96))
+    return network
+
+
+def _is_address(host: str) -> bool:
+    network = _network(host)
+    return network is not None and "/" not in host
+
+
+def _is_name(name: str) -> bool:
+    """A host name as RFC 1123 has it, underscores too; the last label is no number, which resolvers take for an address."""
+    labels = name.split(".")
+    fits = len(name) <= _LONGEST and all(_LABEL.fullmatch(label) for label in labels)
+    return fits and not _NUMERIC.fullmatch(labels[-1])
+
+
+def _within(inner: Network, outer: Network) -> bool:
+    if isinstance(inner, ipaddress.IPv4Network):
+        return isinstance(outer, ipaddress.IPv4Network) and inner.subnet_of(outer)
+    return isinstance(outer, ipaddress.IPv6Network) and inner.subnet_of(outer)
+
+
+def _name_covers(wide: str, narrow: str) -> bool:
+    if wide == "*":
+        return True
+    return wide == narrow or (wide.startswith("*.") and narrow.endswith(wide[1:]) and narrow != wide[1:])

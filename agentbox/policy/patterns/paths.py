@@ -1,0 +1,112 @@
+"""Paths (scopes fs and exec): `/usr/bin/git`, `$WORKSPACE/**`, `/opt/*/bin`, and in exec a bare command name."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from agentbox.policy.patterns import globs
+from agentbox.policy.patterns.base import PatternError
+
+PLACES: Final = ("$WORKSPACE", "$TMP", "$TOOLCHAIN")
+COMMAND: Final = "$COMMAND"
+FS_FORM: Final = "an absolute path, or one below $WORKSPACE, $TMP or $TOOLCHAIN; /** at the end means all below"
+EXEC_FORM: Final = f"{FS_FORM}; or a bare command name, or $COMMAND"
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
+
+
+@dataclass(frozen=True)
+class PathPattern:
+    """`root` is "" for an absolute path, else a variable or a bare command name. `below` adds all that lies below.
+
+    A segment may be a glob; a glob never reaches over a slash.
+    """
+
+    root: str
+    segments: tuple[str, ...]
+    below: bool = False
+
+    @classmethod
+    def parse(cls, text: str, *, exec_scope: bool) -> "PathPattern":
+        """Raises PatternError."""
+        form = EXEC_FORM if exec_scope else FS_FORM
+        root, *segments = text.split("/")
+        roots = (*PLACES, COMMAND) if exec_scope else PLACES
+        is_command = exec_scope and not segments and _NAME.fullmatch(root) is not None
+        if not text or (root and root not in roots and not is_command):
+            raise PatternError(text, "is no absolute path", form)
+        if root == COMMAND and segments:
+            raise PatternError(text, f"goes below {COMMAND}, which is one program", form)
+        below = segments[-1:] == ["**"]
+        kept = segments[:-1] if below else [] if segments == [""] and not root else segments
+        if why := _refused(kept):
+            raise PatternError(text, why, form)
+        return cls(root, tuple(kept), below)
+
+    def __str__(self) -> str:
+        tail = "".join(f"/{segment}" for segment in (*self.segments, *(("**",) if self.below else ())))
+        return f"{self.root}{tail}" or "/"
+
+    @property
+    def variable(self) -> str:
+        """The variable that it starts with, or ""."""
+        return self.root if self.root.startswith("$") else ""
+
+    def matches(self, value: str) -> bool:
+        """`value` is a normalised absolute path, or a path or command spelt with a root as in a pattern."""
+        root, *segments = value.split("/")
+        if segments == [""] and not root:
+            segments = []
+        rooted = value.startswith("/") or root in PLACES or (not segments and bool(root))
+        if _refused(segments) or not rooted:
+            return False
+        if self._everything:
+            return True
+        if root != self.root or len(segments) < len(self.segments):
+            return False
+        within = self.below or len(segments) == len(self.segments)
+        return within and all(map(globs.matches, self.segments, segments))
+
+    def covers(self, other: "PathPattern") -> bool:
+        """`/**` covers everything, for every root lies somewhere below it."""
+        if self._everything:
+            return True
+        if self.root != other.root or len(self.segments) > len(other.segments):
+            return False
+        exact = not other.below and len(self.segments) == len(other.segments)
+        return (self.below or exact) and all(map(globs.covers, self.segments, other.segments))
+
+    def overlaps(self, other: "PathPattern") -> bool:
+        """Where a variable or a command lies is not known before a spawn; only the three places are known to be apart."""
+        if self.root != other.root:
+            return not (self.root in PLACES and other.root in PLACES)
+        short, long = sorted((self, other), key=lambda pattern: len(pattern.segments))
+        if len(short.segments) < len(long.segments) and not short.below:
+            return False
+        return all(map(globs.overlaps, short.segments, long.segments))
+
+    def under(self, place: "PathPattern") -> "PathPattern":
+        """The same with its root replaced by a place: `$WORKSPACE/src/**` under `/workspace` is `/workspace/src/**`.
+
+        Raises ValueError for a place that is more than one path, unless nothing stands behind the root.
+        """
+        if not self.segments and not self.below:
+            return place
+        if place.below and (self.segments or not self.below):
+            raise ValueError(f"{place} is no single place")
+        return replace(place, segments=(*place.segments, *self.segments), below=self.below)
+
+    @property
+    def _everything(self) -> bool:
+        return self.below and not self.root and not self.segments
+
+
+def _refused(segments: list[str]) -> str:
+    """Why these are no segments of a normalised path, or ""."""
+    for segment in segments:
+        if segment in ("", ".", ".."):
+            return 'is not normalised: it has an empty part, "." or ".."'
+        if "**" in segment:
+            return "has ** in other places than at its end"
+        if "\0" in segment or "$" in segment[:1]:
+            return "has a variable behind its start"
+    return ""

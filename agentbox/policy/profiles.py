@@ -1,0 +1,109 @@
+"""The built-in profiles (`config/profiles/<name>.toml`), and the chain from an agent's profile down to one of them."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Literal, Protocol
+
+from agentbox.core.data_files import config_dir
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.policy.patterns.scopes import SCOPES, Scope
+from agentbox.policy.policy import Policy, WrittenRule, make
+
+UNRESTRICTED: Final = "unrestricted"
+"""The profile that only a development box may use."""
+
+
+class ChainError(ValueError):
+    """A name that is no profile and no policy (`name`), or the name at which a chain of bases closes to a ring."""
+
+    def __init__(self, name: str, *, ring: bool) -> None:
+        super().__init__(f"{name} is its own base" if ring else f"{name} is neither a built-in profile nor a policy")
+        self.name = name
+        self.ring = ring
+
+
+class WrittenPolicy(Protocol):
+    """One `[policies.<name>]` table: a base, and an array of rules a scope."""
+
+    @property
+    def base(self) -> str:
+        """The built-in profile or policy that it starts from."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileRule:
+    """One rule of a profile file; the keys are those of a policy in a manifest."""
+
+    mode: Literal["allow", "deny"]
+    operations: tuple[str, ...]
+    patterns: tuple[str, ...]
+
+
+@cache
+def profiles() -> Mapping[str, Policy]:
+    """Every built-in profile by name. Raises AgentboxError (exit 2) naming the file that cannot be used."""
+    files = {path.stem: path for path in sorted((config_dir() / "profiles").glob("*.toml"))}
+    found: dict[str, Policy] = {}
+    try:
+        tables = {name: tomllib.loads(path.read_text(encoding="utf-8")) for name, path in files.items()}
+        for name in tables:
+            _load(name, tables, found)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise AgentboxError(
+            f"cannot use the profiles in {config_dir() / 'profiles'}: {error}",
+            "Reinstall agentbox: its data files belong beside its Python package.",
+            exit_code=ExitCode.USAGE,
+        ) from error
+    return found
+
+
+def chain(name: str, policies: Mapping[str, WrittenPolicy]) -> tuple[str, ...]:
+    """The names from a built-in profile up to this one. A policy with the name of a built-in profile is never reached.
+
+    Raises ChainError.
+    """
+    names = [name]
+    while names[-1] not in profiles():
+        if names[-1] not in policies:
+            raise ChainError(names[-1], ring=False)
+        below = policies[names[-1]].base
+        if below in names:
+            raise ChainError(below, ring=True)
+        names.append(below)
+    return tuple(reversed(names))
+
+
+def effective(name: str, policies: Mapping[str, WrittenPolicy]) -> Policy:
+    """The policy that a profile or policy name means. Raises ChainError, and PatternError for a bad pattern in it."""
+    root, *above = chain(name, policies)
+    policy = profiles()[root]
+    for step in above:
+        policy = make(step, tables_of(policies[step]), policy)
+    return policy
+
+
+def tables_of(policy: WrittenPolicy) -> Mapping[Scope, Iterable[WrittenRule]]:
+    """The rules of one policy by scope, without those of its base."""
+    return {scope: getattr(policy, scope) for scope in SCOPES}
+
+
+def _load(name: str, tables: Mapping[str, Mapping[str, Any]], found: dict[str, Policy]) -> Policy:
+    """The profile with those below it, each made once. Raises KeyError for a base that is no profile."""
+    if name not in found:
+        table = dict(tables[name])
+        if not table.pop("description"):
+            raise ValueError(f"{name} says nothing about itself")
+        base = _load(table.pop("base"), tables, found) if "base" in table else None
+        rules = {scope: tuple(_rule(rule) for rule in table.pop(scope, ())) for scope in SCOPES}
+        if table:
+            raise ValueError(f"unknown key {min(table)} in {name}")
+        found[name] = make(name, rules, base)
+    return found[name]
+
+
+def _rule(table: Mapping[str, Any]) -> ProfileRule:
+    lists = {word: tuple(items) for word, items in table.items() if word != "mode"}
+    return ProfileRule(mode=table["mode"], **lists)

@@ -1,1 +1,0 @@
-"""Artifact probes (is everything there that the image must hold?) and the requirements behind `/ready`."""

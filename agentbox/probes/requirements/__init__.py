@@ -1,1 +1,0 @@
-"""The families of requirements behind `/ready`, one file each."""

@@ -1,1 +1,0 @@
-"""The calls of an agent that its reaper answers: one listener a tree, one file a kind of call."""

@@ -1,0 +1,84 @@
+"""Out of the branch that an agent works in: into the workspace itself, or into what its operator takes from it."""
+
+import os
+import shutil
+from contextlib import suppress
+from typing import Final
+
+from agentbox.sandbox.attacks.attempts import made, tried, worst
+from agentbox.sandbox.attacks.line import Absent, Facts, Table
+
+TABLE = Table("review")
+FOLDER: Final = "agentbox-attack"
+OBJECTS: Final = f"{FOLDER}-objects"
+"""A repository in the workspace itself, for as long as the line takes."""
+NO_NEXT_LIFE: Final = "no next life"
+NAME: Final = "\x1b[2Jname"
+PLANTED: Final = (".git", "link", "up", "fifo")
+"""What must never be taken, below FOLDER; beside them lie two plain files, one of them named NAME."""
+
+
+@TABLE.line("workspace", "writes the operator's own workspace, its hooks and its git configuration", {"EACCES": "landlock"},
+            tests=("tests/api/test_reviews.py::test_side_by_side",))  # fmt: skip
+def _workspace(facts: Facts) -> str:
+    _branch(facts)
+    folders = [path for path in (facts.workspace, f"{facts.workspace}/.git") if os.path.lexists(path)]
+    return worst([*(tried(made, f"{path}/planted") for path in folders), tried(os.listdir, facts.workspace)])
+
+
+@TABLE.line("planted", "leaves links that lead out, hooks, git configuration, a pipe, a setuid bit and a name that clears the screen for "
+            "whoever takes its work", {"left out": "branch"}, alone=True,
+            tests=("tests/unit/agents/review/test_comparing.py::test_what_is_never_taken",))  # fmt: skip
+def _planted(facts: Facts) -> str:
+    """The runner judges what would be taken, and throws it away."""
+    _branch(facts)
+    os.makedirs(f"{FOLDER}/.git/hooks")
+    for name, text in (
+        (".git/hooks/post-checkout", "#!/bin/sh\n"),
+        (".git/config", "[core]\nfsmonitor = x\n"),
+        (NAME, "x"),
+        ("plain", "x"),
+    ):
+        with open(f"{FOLDER}/{name}", "w", encoding="utf-8") as stream:
+            stream.write(text)
+    os.symlink("/etc", f"{FOLDER}/link")
+    os.symlink("../../../../../../etc/passwd", f"{FOLDER}/up")
+    os.mkfifo(f"{FOLDER}/fifo")
+    with suppress(OSError):  # the reaper says no: the review looks all the same
+        os.chmod(f"{FOLDER}/plain", 0o4755)
+    return "planted"
+
+
+@TABLE.line("planted-objects", "turns git objects that another agent borrows into a link to the box's secrets, before that one "
+            "starts again", {NO_NEXT_LIFE: "landlock"}, alone=True,
+            tests=("tests/unit/agents/test_planted_links.py::test_borrowed_objects_are_no_link",), since=2)  # fmt: skip
+def _planted_objects(facts: Facts) -> str:
+    """One step more each time, by an agent that writes the workspace itself; the runner judges what the other one gets."""
+    git = f"{facts.workspace}/{OBJECTS}/.git"
+    if not os.path.lexists(git):
+        for name in ("objects", "refs"):
+            os.makedirs(f"{git}/{name}")
+        with open(f"{git}/HEAD", "w", encoding="utf-8") as stream:
+            stream.write("ref: refs/heads/main\n")
+        return "made"
+    if not os.path.islink(f"{git}/objects"):
+        os.rmdir(f"{git}/objects")
+        os.symlink(os.path.dirname(in_one_folder(facts.secrets)[0]), f"{git}/objects")
+        return "planted"
+    shutil.rmtree(f"{facts.workspace}/{OBJECTS}")
+    return "removed"
+
+
+def in_one_folder(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the folder that has most of them. Raises Absent where there is none."""
+    if not paths:
+        raise Absent("no secret to aim at")
+    folders = [os.path.dirname(path) for path in paths]
+    most = max(folders, key=folders.count)
+    return tuple(path for path, folder in zip(paths, folders, strict=True) if folder == most)
+
+
+def _branch(facts: Facts) -> None:
+    """Raises Absent for an agent that works in the workspace itself, as its manifest says."""
+    if not facts.workspace or os.path.realpath(os.getcwd()) == os.path.realpath(facts.workspace):
+        raise Absent("off: this agent has no branch")

@@ -1,0 +1,1 @@
+"""Watches the limits of process trees: memory, processes, disk, CPU. One resource a module."""
