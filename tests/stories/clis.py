@@ -69,7 +69,7 @@ class Agent:
     def _run(self, line: str) -> Said:
         if self.name == "claude":
             return Said(uses=(Use(name="Bash", arguments={"command": line, "description": "Runs it"}),))
-        return Said(uses=(Use(name="exec_command", arguments={"cmd": line}),))
+        return Said(uses=(Use(name="exec_command", arguments={"cmd": line, "yield_time_ms": 30_000}),))
 
 
 CLAUDE = Agent(

@@ -82,7 +82,7 @@ class Story:
             yield box
 
     def run(self, agents: AgentsClient) -> Any:
-        return agents.run_once({"name": "coder", "agent": "coder"}, stdin=TASK, timeout_s=120)
+        return agents.run_once({"name": "coder", "agent": "coder"}, stdin=TASK, timeout_s=240)
 
     def search(self) -> None:
         """Environment and writable memory of every process of the agent."""
